@@ -1,0 +1,3 @@
+"""Moves PyTorch/XLA programs to native TorchTPU."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,5 @@
+"""``python -m tpu_migrate`` is ``tpu-migrate``."""
+
+from tpu_migrate.cli import main
+
+main()

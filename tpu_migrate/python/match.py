@@ -1,0 +1,106 @@
+"""Which rule is about a use of a name."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+import libcst as cst
+
+from tpu_migrate.python.pattern import Captures, Pattern, PatternError, match_call, parse_pattern
+from tpu_migrate.rules import Rule, RuleBook, RuleError
+
+
+@dataclass(frozen=True)
+class Match:
+    """A rule and what it matched."""
+
+    rule: Rule
+    pattern: Pattern
+    captures: Captures | None
+    """Of the call's arguments; None where the pattern isn't about a call's arguments."""
+    symbol: str
+    """The part of the qualified name that the rule is about."""
+    refusal: str = ""
+    """Why the rule is named but can't be applied: the use isn't of a form it knows."""
+
+
+class Matcher:
+    """An index over a rule book's patterns."""
+
+    def __init__(self, book: RuleBook) -> None:
+        """Index the rules.
+
+        Raises:
+            RuleError: a pattern can't be read.
+        """
+        self.book = book
+        self._calls: dict[str, list[tuple[Rule, Pattern]]] = defaultdict(list)
+        self._names: dict[str, list[tuple[Rule, Pattern]]] = defaultdict(list)
+        self._prefixes: dict[str, list[tuple[Rule, Pattern]]] = defaultdict(list)
+        for rule in book.rules:
+            for text in rule.match:
+                try:
+                    pattern = parse_pattern(text)
+                except PatternError as error:
+                    raise RuleError(f"{rule.file}: {rule.code}.match: {error}") from None
+                if pattern.is_call:
+                    table = self._calls
+                elif pattern.prefix:
+                    table = self._prefixes
+                else:
+                    table = self._names
+                table[pattern.qualified_name].append((rule, pattern))
+        for calls in self._calls.values():
+            calls.sort(key=lambda entry: (_generality(entry[1]), entry[0].code))
+
+    @property
+    def known_names(self) -> set[str]:
+        """Qualified names that rules are about, for star imports."""
+        return {*self._calls, *self._names}
+
+    def find(self, qualified_name: str, call: cst.Call | None, kind: str) -> Match | None:
+        """The first rule that fits: calls by signature, then the name, then its prefixes.
+
+        Args:
+            qualified_name: what is used.
+            call: the call whose function it is, if it is called.
+            kind: of the program the file belongs to.
+        """
+        if call is not None:
+            for rule, pattern in self._calls.get(qualified_name, ()):
+                if not self._fits(rule, kind):
+                    continue
+                captures = match_call(pattern, call.args)
+                if captures is not None:
+                    return Match(rule, pattern, captures, qualified_name)
+        name = qualified_name
+        calls = [entry for entry in self._calls.get(qualified_name, ()) if self._fits(entry[0], kind)]
+        if calls and not any(self._fits(rule, kind) for rule, _ in self._names.get(qualified_name, ())):
+            rule, pattern = next((entry for entry in calls if _generality(entry[1]) == (0, False)), calls[-1])
+            name_only = Pattern(qualified_name, qualified_name)
+            reason = (
+                "its arguments are of a form no rule knows"
+                if call is not None
+                else "passed on, not called here"
+            )
+            return Match(rule, name_only, None, qualified_name, reason)
+        while name:
+            for rule, pattern in self._names.get(name, ()):
+                if self._fits(rule, kind):
+                    return Match(rule, pattern, None, name)
+            for rule, pattern in self._prefixes.get(name, ()):
+                if name != qualified_name and self._fits(rule, kind):
+                    return Match(rule, pattern, None, name)
+            name = name.rpartition(".")[0]
+        return None
+
+    @staticmethod
+    def _fits(rule: Rule, kind: str) -> bool:
+        return not rule.programs or kind in rule.programs
+
+
+def _generality(pattern: Pattern) -> tuple[int, bool]:
+    """Patterns that want literals come first, those that take any call last."""
+    literals = sum(not parameter.captured for parameter in pattern.parameters or ())
+    return (-literals, pattern.open_ended and not pattern.parameters)

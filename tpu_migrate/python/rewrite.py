@@ -1,0 +1,659 @@
+"""Rewriting one Python file: from its bytes to new bytes and findings."""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import libcst as cst
+
+from tpu_migrate.config import Settings
+from tpu_migrate.findings import Edit, FileResult, Finding, Outcome, Safety, Span, TextEdit
+from tpu_migrate.programs import Overview
+from tpu_migrate.python import guards, transforms
+from tpu_migrate.python.edits import Delete, EditConflict, Rendered, close_gaps, delete_statements, render
+from tpu_migrate.python.helpers import Helper, fit
+from tpu_migrate.python.imports import Imports, NameTaken, Need, helper_place, import_edits
+from tpu_migrate.python.index import SPAWN
+from tpu_migrate.python.literals import literal_references
+from tpu_migrate.python.match import Match, Matcher
+from tpu_migrate.python.names import ImportUse, Names, Reference, Repository, resolve
+from tpu_migrate.python.processes import grouped_functions
+from tpu_migrate.python.site import FileContext, Refused, Rewrite, Site, parts_text, shorten
+from tpu_migrate.python.source import Source, SourceError
+from tpu_migrate.python.suppress import Suppressions
+from tpu_migrate.python.tree import Tree, TreeError, walk
+
+NOT_PARSED, IMPORT_KEPT, OTHER_VENDOR, BROKEN = "PY001", "TX990", "VN001", "PY002"
+
+
+@dataclass(frozen=True)
+class Engine:
+    """What rewriting any file of a run takes. Picklable, apart from the matcher made from it."""
+
+    matcher: Matcher
+    settings: Settings
+    overview: Overview
+    helpers_directory: Path
+    applied: bool = False
+    """Findings give the lines of the new file."""
+    prefix: str = ""
+    """What leads from the configuration's directory to the run's, with a slash at its end."""
+
+    @property
+    def environment(self) -> frozenset[str]:
+        return frozenset(name[4:] for name in self.matcher.known_names if name.startswith("env."))
+
+
+@dataclass
+class Rewritten:
+    """The result for one file, and what it still needs of the repository's other modules."""
+
+    result: FileResult
+    needs: frozenset[tuple[str, str]] = frozenset()
+    """(path, name): re-exports that this file still imports after the rewrite."""
+
+
+@dataclass(eq=False)
+class _Place:
+    """One reference on its way to a finding."""
+
+    reference: Reference
+    match: Match
+    site: Site
+    rewrite: Rewrite | None = None
+    refusal: str = ""
+    outcome: Outcome = Outcome.OPEN
+    silent: bool = False
+    """Carried by another finding, or left out by --select and --ignore."""
+
+
+def rewrite_file(
+    engine: Engine, path: str, data: bytes, wanted_exports: frozenset[str] = frozenset()
+) -> Rewritten:
+    """Rewrite one file.
+
+    Args:
+        engine: rules, settings, and the repository as a whole.
+        path: repository path of the file.
+        data: its bytes.
+        wanted_exports: names that other files still import from it, and that therefore stay.
+    """
+    try:
+        source = Source.decode(data)
+        tree = Tree(source)
+    except (SourceError, TreeError) as error:
+        return Rewritten(_not_parsed(path, data, error))
+    if vendor := engine.overview.vendors.get(path):
+        return Rewritten(_vendor(path, data, source, vendor))
+    return _File(engine, path, data, tree, wanted_exports).run()
+
+
+def _not_parsed(path: str, data: bytes, error: SourceError | TreeError) -> FileResult:
+    mentions = [
+        n
+        for n, line in enumerate(re.split(rb"\r\n|\n|\r", data), 1)
+        if re.search(rb"torch_xla|xla_model", line)
+    ]
+    count = len(mentions)
+    if not count:
+        return FileResult(path, data, data)
+    line, column = (error.line, error.column) if isinstance(error, TreeError) else (1, 1)
+    finding = Finding(
+        NOT_PARSED, "not-parsed", path, line, column, line, column, Safety.MANUAL, Outcome.OPEN,
+        f"not migrated: {error}. Its {count} line{'s' * (count > 1)} with torch_xla were not changed. "
+        f'Make it Python 3 first, or leave it out: [tool.tpu-migrate] exclude = ["{path}"]',
+        references=count,
+    )  # fmt: skip
+    return FileResult(path, data, data, [finding], count, 0)
+
+
+def _vendor(path: str, data: bytes, source: Source, vendor: str) -> FileResult:
+    found = re.search(r"torch_xla|xla", source.text)
+    if found is None or "torch_xla" not in source.text:
+        return FileResult(path, data, data)
+    line, column = source.position(found.start())
+    finding = Finding(
+        OTHER_VENDOR, "other-vendor", path, line, column, line, column + len(found.group()), Safety.MANUAL,
+        Outcome.OPEN,
+        f"left alone: this is written for {vendor}, which brings its own torch_xla. "
+        "TorchTPU does not replace it; follow that vendor's own guide.",
+        references=0,
+    )  # fmt: skip
+    return FileResult(path, data, data, [finding])
+
+
+class _File:
+    def __init__(self, engine: Engine, path: str, data: bytes, tree: Tree, wanted: frozenset[str]) -> None:
+        self.engine, self.path, self.data, self.tree, self.wanted = engine, path, data, tree, wanted
+        self.source = tree.source
+        self.settings = engine.settings
+        book = engine.matcher.book
+        self.names: Names = resolve(
+            tree,
+            path,
+            book.aliases,
+            engine.matcher.known_names,
+            Repository(engine.overview.find_module, engine.overview.exports),
+        )
+        grouped = grouped_functions(self.names, SPAWN)
+        if engine.overview.imported_by.get(path):
+            grouped = frozenset()  # what it defines may be called from other programs
+        self.context = FileContext(
+            self.names,
+            Imports(self.names),
+            self.settings,
+            engine.overview.kind(path),
+            engine.helpers_directory,
+            grouped,
+            makes_group=path in engine.overview.group_makers,
+        )
+        self.suppressions = Suppressions(self.source.text)
+        self.ignored = self.settings.ignored_in(engine.prefix + path)
+
+    def run(self) -> Rewritten:
+        references = [*self.names.references, *literal_references(self.names, self.engine.environment)]
+        if not references and not self.names.imports:
+            return Rewritten(FileResult(self.path, self.data, self.data))
+        leaving = self._names_of_imports()
+        while True:
+            self.context = replace(self.context, imports=Imports(self.names, leaving), helper_names={})
+            result, kept = self._attempt(references)
+            staying = leaving & kept
+            if not staying:
+                return result
+            leaving -= staying  # they don't all leave: the new code must do without these names
+
+    def _names_of_imports(self) -> frozenset[str]:
+        """Names that nothing but torch_xla imports binds."""
+        ours = {id(use.alias) for use in self.names.imports}
+        scopes = self.names.scopes.values()
+        return frozenset(
+            use.local_name
+            for use in self.names.imports
+            if use.local_name not in ("*", "torch_xla")
+            and all(id(b.node) in ours for scope in scopes for b in scope.bindings.get(use.local_name, ()))
+        )
+
+    def _attempt(self, references: list[Reference]) -> tuple[Rewritten, frozenset[str]]:
+        """One try at the rewrite, and the names of the imports that it keeps."""
+        places = self._places(references)
+        for place in places:
+            if not place.silent:
+                self._decide(place)
+        self._settle_definitions(places)
+        edits: list[Edit | Delete] = []
+        needs: list[tuple[Need, int, cst.CSTNode | None]] = []
+        helpers: dict[str, Helper] = {}
+        for place in places:
+            if place.rewrite is not None and place.outcome is Outcome.REWRITTEN:
+                edits.extend(place.rewrite.edits)
+                needs.extend((need, offset, self._home(place)) for need, offset in place.site.needs)
+                helpers.update(place.site.helpers)
+        removed, kept = self._imports(places)
+        guard = guards.plan(self.context, removed)
+        kept += [use for use in removed if id(use.alias) in guard.kept]
+        removed = [use for use in removed if id(use.alias) not in guard.kept]
+        edits.extend(guard.edits)
+        needs.extend((need, offset, None) for need, offset in guard.needs)
+        edits.extend(self._comments(places))
+        helper_edits, helper_needs = self._helpers(helpers)
+        needs.extend(helper_needs)
+        deletions = [edit for edit in edits if isinstance(edit, Delete)]
+        plain = [edit for edit in edits if isinstance(edit, Edit)]
+        gone = [use.statement for use in removed if self._whole(use.statement, removed)]
+        plain += import_edits(self.tree, needs, gone) + helper_edits + delete_statements(self.tree, deletions)
+        try:
+            rendered = render(self.source.text, close_gaps(self.source.text, plain))
+        except EditConflict as conflict:
+            return Rewritten(self._broken(f"two rewrites overlap ({conflict})", places)), frozenset()
+        if plain and not self._still_parses(rendered.text):
+            return Rewritten(self._broken("the rewritten file would not parse", places)), frozenset()
+        findings = self._findings(places, kept, guard.kept, rendered, plain)
+        references_found = sum(self._weight(place) for place in places if not place.silent) + len(
+            self.names.imports
+        )
+        rewritten = sum(
+            self._weight(place) for place in places if place.outcome is Outcome.REWRITTEN and not place.silent
+        )
+        rewritten += len(removed)
+        new = self.source.encode(rendered.text) if plain else self.data
+        still = frozenset(
+            (use.from_repository, use.qualified_name if use.local_name == "*" else self._imported_name(use))
+            for use in kept
+            if use.from_repository
+        )
+        result = FileResult(self.path, self.data, new, findings, references_found, rewritten)
+        return Rewritten(result, still), frozenset(use.local_name for use in kept)
+
+    # references to places
+
+    def _places(self, references: list[Reference]) -> list[_Place]:
+        places = []
+        for reference in references:
+            parent = self.tree.parent(reference.node)
+            call = parent if isinstance(parent, cst.Call) and parent.func is reference.node else None
+            match = self.engine.matcher.find(reference.qualified_name, call, self.context.kind)
+            if match is None:
+                continue
+            reference = self._narrow(reference, match)
+            parent = self.tree.parent(reference.node)
+            call = parent if isinstance(parent, cst.Call) and parent.func is reference.node else None
+            place = _Place(reference, match, Site(self.context, reference, match, call))
+            place.silent = self._is_silent(place)
+            places.append(place)
+        return places
+
+    def _narrow(self, reference: Reference, match: Match) -> Reference:
+        """Cut attributes that aren't part of the matched symbol off the chain."""
+        surplus = reference.qualified_name.count(".") - match.symbol.count(".")
+        if match.pattern.prefix or surplus <= 0 or not isinstance(reference.node, cst.Attribute):
+            return reference
+        node: cst.BaseExpression = reference.node
+        for _ in range(surplus):
+            if isinstance(node, cst.Attribute):
+                node = node.value
+        return replace(reference, node=node, qualified_name=match.symbol)
+
+    def _is_silent(self, place: _Place) -> bool:
+        code = place.match.rule.code
+        if not self.settings.selects(code) or code.startswith(self.ignored or ("\0",)):
+            return True
+        # a name for a constant (`op = xm.REDUCE_SUM`) is rewritten where it is given, not where it is used
+        through_name = place.reference.bindings and not any(b.is_import for b in place.reference.bindings)
+        return bool(through_name and not place.match.pattern.is_call and not place.match.refusal)
+
+    def _decide(self, place: _Place) -> None:
+        """Rewrite, refuse or suppress."""
+        rule = place.match.rule
+        first, last = self._lines(place)
+        if self.suppressions.covers(rule.code, first, last):
+            place.outcome = Outcome.SUPPRESSED
+            return
+        if place.match.refusal:
+            place.refusal = place.match.refusal
+            return
+        if rule.safety is Safety.MANUAL:
+            return
+        if place.reference.ambiguous is not None:
+            line, _ = self.source.position(self.tree.span(place.reference.ambiguous.node).start)
+            place.refusal = (
+                f"`{place.reference.ambiguous.name}` is something else too (line {line}); untangle it first"
+            )
+            return
+        if self.settings.safe_only and rule.safety is not Safety.SAFE:
+            place.refusal = "a review rule, and --safe-only is set"
+            return
+        try:
+            place.rewrite = transforms.apply(place.site)
+        except Refused as refused:
+            place.refusal = str(refused)
+            return
+        except NameTaken as taken:
+            place.refusal = f"{taken}; rename it, then run again"
+            return
+        if self.settings.safe_only and (place.rewrite.safety or rule.safety) is not Safety.SAFE:
+            place.rewrite, place.refusal = None, "the rewrite needs review here, and --safe-only is set"
+            return
+        place.outcome = Outcome.REWRITTEN
+
+    def _settle_definitions(self, places: list[_Place]) -> None:
+        """Delete ``sync = xm.mark_step`` once nothing uses ``sync`` any more."""
+        used_openly: set[int] = set()
+        for place in places:
+            for binding in place.reference.bindings:
+                if place.outcome is not Outcome.REWRITTEN:
+                    used_openly.add(id(binding.node))
+        for place in places:
+            definition = self._definition(place)
+            if definition is None or place.outcome is Outcome.SUPPRESSED or place.silent:
+                continue
+            target, statement = definition
+            users = [p for p in places if any(b.node is target for b in p.reference.bindings)]
+            if not users or not place.match.refusal or id(target) in used_openly:
+                continue
+            name = target.value if isinstance(target, cst.Name) else target.attr.value  # type: ignore[attr-defined]
+            if name in self.wanted or not self._only_used_by(target, users):
+                continue
+            place.rewrite, place.refusal, place.outcome = Rewrite((Delete(statement),)), "", Outcome.REWRITTEN
+
+    def _definition(self, place: _Place) -> tuple[cst.CSTNode, cst.Assign] | None:
+        parent = self.tree.parent(place.reference.node)
+        if (
+            isinstance(parent, cst.Assign)
+            and parent.value is place.reference.node
+            and len(parent.targets) == 1
+        ):
+            target = parent.targets[0].target
+            if isinstance(target, (cst.Name, cst.Attribute)):
+                return target, parent
+        return None
+
+    def _only_used_by(self, target: cst.CSTNode, users: list[_Place]) -> bool:
+        """Whether a name or attribute has no other uses in the file than these."""
+        if isinstance(target, cst.Name):
+            nodes = {id(node) for node in walk(self.tree.module) if isinstance(node, cst.Name)}
+            loads = [node for node, _ in self.names.loads.get(target.value, ()) if id(node) in nodes]
+            covered = {id(inner) for user in users for inner in walk(user.reference.node)}
+            return all(id(node) in covered for node in loads)
+        return True
+
+    # imports
+
+    def _imports(self, places: list[_Place]) -> tuple[list[ImportUse], list[ImportUse]]:
+        """Which torch_xla imports go and which stay."""
+        holders: set[int] = set()
+        open_roots: set[str] = set()
+        for place in places:
+            if place.outcome is Outcome.REWRITTEN:
+                continue
+            for binding in place.reference.bindings:
+                holders.add(id(binding.node))
+            if not place.reference.bindings:
+                open_roots.add(place.reference.qualified_name)
+        exported = self.wanted | self._dunder_all()
+        removed: list[ImportUse] = []
+        kept: list[ImportUse] = []
+        for use in self.names.imports:
+            first, last = self._lines_of(use.statement)
+            stays = (
+                id(use.alias) in holders
+                or (use.local_name in exported and use.scope.is_module)
+                or (use.local_name == "*" and bool(open_roots))
+                or self.suppressions.covers(IMPORT_KEPT, first, last)
+            )
+            (kept if stays else removed).append(use)
+        return removed, kept
+
+    def _dunder_all(self) -> set[str]:
+        for binding in self.names.module_scope.bindings.get("__all__", ()):
+            if isinstance(binding.value, (cst.List, cst.Tuple)):
+                return {
+                    element.value.evaluated_value
+                    for element in binding.value.elements
+                    if isinstance(element.value, cst.SimpleString)
+                    and isinstance(element.value.evaluated_value, str)
+                }
+        return set()
+
+    def _whole(self, statement: cst.Import | cst.ImportFrom, removed: list[ImportUse]) -> bool:
+        if isinstance(statement.names, cst.ImportStar):
+            return True
+        gone = {id(use.alias) for use in removed}
+        return all(id(alias) in gone for alias in statement.names)
+
+    def _imported_name(self, use: ImportUse) -> str:
+        assert isinstance(use.alias, cst.ImportAlias)
+        return use.alias.evaluated_name
+
+    def _home(self, place: _Place) -> cst.CSTNode | None:
+        """The function-level import a reference came through, when the file imports torch nowhere else."""
+        bindings = place.reference.bindings
+        if not bindings or any(binding.scope.is_module or not binding.is_import for binding in bindings):
+            return None
+        torch_bound = self.names.module_scope.bindings.get("torch", ())
+        return None if torch_bound else bindings[0].statement
+
+    # helpers and comments
+
+    def _helpers(
+        self, helpers: Mapping[str, Helper]
+    ) -> tuple[list[Edit], list[tuple[Need, int, cst.CSTNode | None]]]:
+        if not helpers:
+            return [], []
+        needs: list[tuple[Need, int, cst.CSTNode | None]] = []
+        place = helper_place(self.tree)
+
+        def spell(qualified_name: str) -> str:
+            text, need = self.context.imports.spell(
+                qualified_name, self.names.module_scope, len(self.source.text)
+            )
+            if need is not None:
+                needs.append((need, place, None))
+            return text
+
+        newline = self.source.newline
+        pieces = []
+        for name in sorted(helpers):
+            pieces.append(
+                fit(
+                    helpers[name],
+                    self.context.helper_name(helpers[name].name),
+                    spell,
+                    self.tree.module.default_indent,
+                    newline,
+                    self.context.helper_names,
+                )
+            )
+        body = (newline * 2).join(pieces)
+        before = newline * 2 if place else ""
+        after = "" if re.match(r"(\r?\n){2}|\Z", self.source.text[place:]) else newline * 2
+        if after and re.match(r"\r?\n", self.source.text[place:]):
+            after = newline
+        return [Edit(Span(place, place), (before + body + after,), order=5)], needs
+
+    def _comments(self, places: list[_Place]) -> list[Edit]:
+        """``# TODO(tpu-migrate ...)`` above each statement with an open finding."""
+        if not self.settings.comments:
+            return []
+        edits: list[Edit] = []
+        done: set[tuple[int, str]] = set()
+        for place in places:
+            rule = place.match.rule
+            if place.outcome is not Outcome.OPEN or place.silent or not rule.options.get("comment", True):
+                continue
+            if place.refusal and "--safe-only" in place.refusal:
+                continue
+            line = place.site.statement_line
+            if isinstance(line, cst.Module):
+                continue
+            start = self.source.line_start(self.tree.span(line).start)
+            if (start, rule.code) in done or self._has_comment(start, rule.code):
+                continue
+            done.add((start, rule.code))
+            advice = _first_sentence(place.refusal or rule.action or rule.review)
+            text = f"# TODO(tpu-migrate {rule.code}): {advice}"
+            edit = place.site.insert_above([text], order=-2)
+            edits.extend(edit)
+        return edits
+
+    def _has_comment(self, line_start: int, code: str) -> bool:
+        end = line_start
+        while end > 0:
+            start = self.source.line_start(end - 1)
+            line = self.source.text[start:end].strip()
+            if not line.startswith("#"):
+                return False
+            if f"TODO(tpu-migrate {code})" in line:
+                return True
+            end = start
+        return False
+
+    # results
+
+    def _still_parses(self, text: str) -> bool:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                ast.parse(text)
+                return True
+            except (SyntaxError, ValueError):
+                pass
+            try:
+                ast.parse(self.source.text)
+                return False
+            except (SyntaxError, ValueError):
+                pass
+        try:  # newer syntax than this interpreter's
+            cst.parse_module(text)
+        except cst.ParserSyntaxError:
+            return False
+        return True
+
+    def _broken(self, reason: str, places: list[_Place]) -> FileResult:
+        count = len(places) + len(self.names.imports)
+        finding = Finding(
+            BROKEN, "rewrite-failed", self.path, 1, 1, max(1, len(self.source.line_starts)), 1, Safety.MANUAL,
+            Outcome.OPEN,
+            f"not migrated: {reason}. This is a bug in tpu-migrate: report it with this file. "
+            "The file is unchanged.",
+            references=count,
+        )  # fmt: skip
+        return FileResult(self.path, self.data, self.data, [finding], count, 0)
+
+    def _weight(self, place: _Place) -> int:
+        return 0 if place.reference.qualified_name == "string.text" else 1
+
+    def _lines(self, place: _Place) -> tuple[int, int]:
+        """First and last line of the statement a place stands in, its head only for compound ones."""
+        span = self.tree.span(place.site.node)
+        first, last = self.source.position(span.start)[0], self.source.position(span.end)[0]
+        small = place.site.small_statement
+        if small is not None:
+            whole_first, whole_last = self._lines_of(small)
+            return min(first, whole_first), max(last, whole_last)
+        return first, last
+
+    def _lines_of(self, node: cst.CSTNode) -> tuple[int, int]:
+        span = self.tree.span(node)
+        return self.source.position(span.start)[0], self.source.position(span.end)[0]
+
+    def _findings(
+        self,
+        places: list[_Place],
+        kept: list[ImportUse],
+        guarded: Mapping[int, str],
+        rendered: Rendered,
+        edits: list[Edit],
+    ) -> list[Finding]:
+        new_source = Source(rendered.text) if self.engine.applied else self.source
+        findings = []
+        for place in places:
+            if place.silent:
+                continue
+            rule = place.match.rule
+            node = place.site.node
+            span = self.tree.span(node)
+            rewritten = place.outcome is Outcome.REWRITTEN
+            after = ""
+            text_edits: tuple[TextEdit, ...] = ()
+            if rewritten and place.rewrite is not None:
+                after = self._after(place.rewrite, span)
+                text_edits = self._text_edits(place.rewrite)
+            findings.append(
+                self._finding(
+                    rule.code,
+                    rule.name,
+                    span,
+                    rendered,
+                    new_source,
+                    safety=(place.rewrite.safety if place.rewrite else None) or rule.safety,
+                    outcome=place.outcome,
+                    message=self._message(place),
+                    before=self.tree.text(node),
+                    after=after,
+                    symbol=place.reference.qualified_name,
+                    references=self._weight(place),
+                    edits=text_edits,
+                )
+            )
+        for use in kept:
+            findings.append(self._kept_import(use, places, guarded, rendered, new_source))
+        findings.sort(key=lambda finding: (finding.line, finding.column, finding.code))
+        return findings
+
+    def _kept_import(
+        self,
+        use: ImportUse,
+        places: list[_Place],
+        guarded: Mapping[int, str],
+        rendered: Rendered,
+        new_source: Source,
+    ) -> Finding:
+        users = [place for place in places if any(b.node is use.alias for b in place.reference.bindings)]
+        lines = sorted(
+            {
+                self._new_position(self.tree.span(place.site.node).start, rendered, new_source)[0]
+                for place in users
+                if place.outcome is not Outcome.REWRITTEN
+            }
+        )
+        if lines:
+            shown = ", ".join(map(str, lines[:6])) + (", ..." if len(lines) > 6 else "")
+            message = f"kept: line{'s' * (len(lines) > 1)} {shown} still use{'s' * (len(lines) == 1)} it"
+        elif id(use.alias) in guarded:
+            message = guarded[id(use.alias)]
+        elif use.local_name in self.wanted:
+            message = "kept: other files still import it from here"
+        else:
+            message = "kept: the module exports it; remove it when nothing imports it any more"
+        suppressed = self.suppressions.covers(IMPORT_KEPT, *self._lines_of(use.statement))
+        return self._finding(
+            IMPORT_KEPT,
+            "import-kept",
+            self.tree.span(use.alias)
+            if not isinstance(use.alias, cst.ImportStar)
+            else self.tree.span(use.statement),
+            rendered,
+            new_source,
+            safety=Safety.MANUAL,
+            outcome=Outcome.SUPPRESSED if suppressed else Outcome.OPEN,
+            message=message,
+            before=self.tree.text(use.statement),
+            symbol=use.qualified_name,
+        )
+
+    def _finding(
+        self, code: str, name: str, span: Span, rendered: Rendered, new_source: Source, **rest: object
+    ) -> Finding:
+        line, column = self._new_position(span.start, rendered, new_source)
+        end_line, end_column = self._new_position(span.end, rendered, new_source)
+        if (end_line, end_column) < (line, column):
+            end_line, end_column = line, column
+        return Finding(code, name, self.path, line, column, end_line, end_column, **rest)  # type: ignore[arg-type]
+
+    def _new_position(self, offset: int, rendered: Rendered, new_source: Source) -> tuple[int, int]:
+        if not self.engine.applied:
+            return self.source.position(offset)
+        return new_source.position(min(rendered.new_offset(offset), len(rendered.text)))
+
+    def _message(self, place: _Place) -> str:
+        rule = place.match.rule
+        if place.outcome is Outcome.SUPPRESSED:
+            return rule.why
+        if place.outcome is Outcome.REWRITTEN:
+            note = place.rewrite.note if place.rewrite else ""
+            return " ".join(part for part in (rule.review or rule.why, note) if part)
+        if place.refusal:
+            return f"not rewritten: {place.refusal}" + (
+                f". {rule.action or rule.review}" if rule.action or rule.review else ""
+            )
+        return rule.action
+
+    def _after(self, rewrite: Rewrite, span: Span) -> str:
+        for edit in rewrite.edits:
+            if isinstance(edit, Edit) and (edit.span.overlaps(span) or span in edit.span):
+                return parts_text(edit.parts, self.source.text)
+        return ""
+
+    def _text_edits(self, rewrite: Rewrite) -> tuple[TextEdit, ...]:
+        plain = [edit for edit in rewrite.edits if isinstance(edit, Edit)]
+        plain += delete_statements(self.tree, [edit for edit in rewrite.edits if isinstance(edit, Delete)])
+        return tuple(
+            TextEdit(
+                *self.source.position(edit.span.start),
+                *self.source.position(edit.span.end),
+                parts_text(edit.parts, self.source.text),
+            )
+            for edit in sorted(plain, key=lambda edit: edit.span)
+        )
+
+
+def _first_sentence(text: str) -> str:
+    line = " ".join(text.split())
+    found = re.match(r"(.+?[.;])(?:\s|$)", line)
+    return shorten((found[1] if found else line).rstrip(".;"), 150)
