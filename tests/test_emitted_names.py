@@ -10,14 +10,11 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
+from tests.tpu_environment import find_tpu_python
 from tpu_migrate.rules import load_rules
-
-REPOSITORY = Path(__file__).resolve().parent.parent
 
 # What torch_tpu 0.2.0 refuses from any caller outside torch, and what it names instead.
 REFUSED = {
@@ -80,19 +77,7 @@ for name in dir(module):
 @pytest.fixture(scope="module")
 def tpu_python() -> str:
     """The Python of an environment with torch and the real torch_tpu."""
-    named = os.environ.get("TPU_MIGRATE_TPU_PYTHON")
-    if named:
-        return named
-    if sys.platform != "linux" or sys.version_info < (3, 11):
-        pytest.skip("torch_tpu 0.2.0 has wheels for Linux and Python 3.11 or newer only")
-    # The recipe stands in the Makefile, once. MAKEFLAGS would tie this make to the one that runs the tests.
-    environment = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MFLAGS")}
-    command = ["make", "--no-print-directory", f"PYTHON={sys.executable}", ".venv-tpu/.ready"]
-    built = subprocess.run(
-        command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False
-    )
-    assert built.returncode == 0, built.stdout + built.stderr
-    return str(REPOSITORY / ".venv-tpu" / "bin" / "python")
+    return find_tpu_python()
 
 
 def ask(python: str, question: str, given: list[str]) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import re
 import sys
@@ -16,10 +17,10 @@ from pathlib import Path
 from tpu_migrate.config import Settings
 from tpu_migrate.findings import FileResult, Finding, Outcome, RunResult, Safety
 from tpu_migrate.programs import Overview, survey
-from tpu_migrate.python.index import MENTIONS, FileFacts, read_facts
+from tpu_migrate.python.index import read_facts
 from tpu_migrate.python.match import Matcher
 from tpu_migrate.python.rewrite import BROKEN, Engine, Rewritten
-from tpu_migrate.rules import load_rules, rules_directory
+from tpu_migrate.rules import RuleBook, load_rules, rules_directory
 from tpu_migrate.workspace.snapshot import Change, Snapshot
 from tpu_migrate.workspace.walk import SourceFile, is_generated, walk
 from tpu_migrate.workspace.write import replace_file
@@ -60,14 +61,20 @@ def run(
         RuleError: a rule file can't be used.
     """
     started = time.perf_counter()
-    matcher = Matcher(load_rules(settings.rules))
+    matcher = _matcher(settings)
     tree = walk(paths, settings.exclude, exclude_base=settings.root)
-    contents, unreadable = _read(tree.files)
-    overview = survey(_facts(contents, matcher.book.aliases))
+    contents, unreadable = _read(tree.files, matcher.book)
+    with _room_for_trees():
+        facts = [read_facts(path, data, matcher.book) for path, data in contents.items()]
+        overview = survey(facts, (file.relative for file in tree.files))
     prefix = _prefix(settings.root, tree.root)
     engine = Engine(matcher, settings, overview, rules_directory() / "helpers", apply, prefix)
-    relevant = [path for path in contents if _is_relevant(overview, path, contents[path])]
-    with _deep_recursion():
+    relevant = [
+        path
+        for path, data in contents.items()
+        if path in overview.uses_exports or matcher.book.speaks.search(data)
+    ]
+    with _room_for_trees():
         results = _rewrite_all(engine, contents, relevant, jobs, progress)
     if apply:
         _write(tree.root, tree.files, results)
@@ -82,6 +89,10 @@ def run(
     )
 
 
+def _matcher(settings: Settings) -> Matcher:
+    return Matcher(load_rules(settings.rules))
+
+
 def _prefix(configured: Path | None, root: Path) -> str:
     """What leads from the configuration's directory to the run's."""
     if configured is None or not root.is_relative_to(configured) or root == configured:
@@ -89,14 +100,7 @@ def _prefix(configured: Path | None, root: Path) -> str:
     return root.relative_to(configured).as_posix() + "/"
 
 
-def _is_relevant(overview: Overview, path: str, data: bytes) -> bool:
-    """Whether a file may hold something to rewrite: it mentions xla, or imports a re-export."""
-    if MENTIONS.search(data):
-        return True
-    return any(path in overview.imported_by.get(exporter, ()) for exporter in overview.exports)
-
-
-def _read(files: Iterable[SourceFile]) -> tuple[dict[str, bytes], list[tuple[str, str]]]:
+def _read(files: Iterable[SourceFile], book: RuleBook) -> tuple[dict[str, bytes], list[tuple[str, str]]]:
     """The files worth a closer look, by path: those that mention xla or import one that does.
 
     Also what could not be read, and why.
@@ -111,7 +115,7 @@ def _read(files: Iterable[SourceFile]) -> tuple[dict[str, bytes], list[tuple[str
         except OSError as error:
             unreadable.append((file.relative, f"can't be read: {error.strerror or error}"))
             continue
-        if MENTIONS.search(data):
+        if book.mentions(data):
             if not is_generated(data[:2048]):
                 contents[file.relative] = data
         else:
@@ -119,23 +123,36 @@ def _read(files: Iterable[SourceFile]) -> tuple[dict[str, bytes], list[tuple[str
     # follow imports backwards, so that entry points and users of re-exports are seen too
     fresh = set(contents)
     while fresh and others:
-        stems = {path.rpartition(".")[0].removesuffix("/__init__").rpartition("/")[2] for path in fresh} - {
-            ""
+        names = {part.encode() for path in fresh for part in _importable_names(path)}
+        packages = {part.encode() for path in fresh for part in path.split("/")[:-1]}
+        fresh = {
+            path
+            for path, data in others.items()
+            if _imports_any(data, names) or (b"__main__" in data and _imports_any(data, packages))
         }
-        pattern = re.compile(
-            rb"^[ \t]*(?:from|import)\b[^\n]*\b(?:"
-            + b"|".join(re.escape(s.encode()) for s in sorted(stems))
-            + rb")\b",
-            re.MULTILINE,
-        )
-        fresh = {path for path, data in others.items() if pattern.search(data)}
         for path in fresh:
             contents[path] = others.pop(path)
     return dict(sorted(contents.items())), unreadable
 
 
-def _facts(contents: Mapping[str, bytes], aliases: Mapping[str, str]) -> list[FileFacts]:
-    return [read_facts(path, data, aliases) for path, data in contents.items()]
+def _importable_names(path: str) -> list[str]:
+    """The names by which an import statement can mean a file: its own, or its package's."""
+    parts = path.rpartition(".")[0].split("/")
+    return parts[-2:-1] if parts[-1] == "__init__" else parts[-1:]
+
+
+def _imports_any(data: bytes, names: set[bytes]) -> bool:
+    """Whether an import statement of a file has one of these names in it."""
+    position = data.find(b"import")
+    while position != -1:
+        start, end = data.rfind(b"\n", 0, position) + 1, data.find(b"\n", position)
+        line = data[start:end] if end != -1 else data[start:]
+        if line.rstrip().endswith(b"(") and (close := data.find(b")", position)) != -1:
+            end, line = close, data[start:close]
+        if not names.isdisjoint(re.findall(rb"\w+", line)) and line.lstrip().startswith((b"import", b"from")):
+            return True
+        position = data.find(b"import", end) if end != -1 else -1
+    return False
 
 
 def _rewrite_all(
@@ -240,14 +257,20 @@ def _write(root: Path, files: Iterable[SourceFile], results: Sequence[FileResult
 
 
 @contextmanager
-def _deep_recursion() -> Iterator[None]:
-    """Long expressions nest deeply: room for them, and the old limit back afterwards."""
-    limit = sys.getrecursionlimit()
+def _room_for_trees() -> Iterator[None]:
+    """Long expressions nest deeply, and big trees make the cyclic collector run in vain.
+
+    Both settings are given back afterwards.
+    """
+    limit, collects = sys.getrecursionlimit(), gc.isenabled()
     sys.setrecursionlimit(max(limit, 6000))
+    gc.disable()
     try:
         yield
     finally:
         sys.setrecursionlimit(limit)
+        if collects:
+            gc.enable()
 
 
 def migrate_source(
@@ -268,11 +291,11 @@ def migrate_source(
         apply: findings give the lines of the new text.
     """
     settings = settings or Settings()
-    matcher = Matcher(load_rules(settings.rules))
+    matcher = _matcher(settings)
     data = text.encode()
-    overview = survey([read_facts(path, data, matcher.book.aliases)])
+    overview = survey([read_facts(path, data, matcher.book)])
     if kind:
         overview = replace(overview, kinds={path: kind})
     engine = Engine(matcher, settings, overview, rules_directory() / "helpers", apply)
-    with _deep_recursion():
+    with _room_for_trees():
         return _rewrite_one(engine, _Job(path, data)).result

@@ -7,8 +7,8 @@ kin mean. It is decided here, once, from the entry points and all they import.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 from tpu_migrate.findings import Program
 from tpu_migrate.python.index import FileFacts, ModuleImport
@@ -28,6 +28,10 @@ class Overview:
     vendors: Mapping[str, str] = field(default_factory=dict)
     """Path -> maker of the other chip the file is written for."""
     imported_by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    uses_exports: frozenset[str] = frozenset()
+    """Files that may use a torch_xla name which another file re-exports."""
+    asked_for: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Path -> names that other files import from it, or may reach through it (``*``)."""
     group_makers: frozenset[str] = frozenset()
     """Entry files whose program calls ``init_process_group`` itself."""
 
@@ -90,11 +94,18 @@ def module_table(paths: Iterable[str]) -> dict[str, tuple[str, ...]]:
     return {name: tuple(found) for name, found in table.items()}
 
 
-def survey(facts: Iterable[FileFacts]) -> Overview:
-    """Decide kinds, re-exports and vendors for the whole repository."""
+def survey(facts: Iterable[FileFacts], paths: Iterable[str] = ()) -> Overview:
+    """Decide kinds, re-exports and vendors for the whole repository.
+
+    Args:
+        facts: of the files that matter.
+        paths: all files, so that an import isn't taken for one of another file of the same name.
+    """
     by_path = {fact.path: fact for fact in facts}
-    modules = module_table(by_path)
-    edges = {path: _imported_files(fact, modules) for path, fact in by_path.items()}
+    ours = module_table(by_path)
+    modules = {name: found for name, found in module_table({*by_path, *paths}).items() if name in ours}
+    _hand_on_exports(by_path, modules)
+    edges = {path: _imported_files(fact, modules, by_path) for path, fact in by_path.items()}
     programs: list[Program] = []
     kinds: dict[str, set[str]] = defaultdict(set)
     for path in sorted(by_path):
@@ -113,27 +124,38 @@ def survey(facts: Iterable[FileFacts]) -> Overview:
             kind, why = _kind(path, [fact])
             settled[path] = kind
             programs.append(Program(path, kind, why, (path,)))
+    loose = sorted(
+        path for path, fact in by_path.items() if path not in settled and fact.uses_xla and not fact.vendor
+    )
+    if loose:
+        why = "no entry point reaches it, so it has to be right with and without a process group"
+        programs.append(Program(loose[0], "library", why, tuple(loose)))
     imported_by: dict[str, list[str]] = defaultdict(list)
     for path, targets in edges.items():
         for target in targets:
             imported_by[target].append(path)
+    uses_exports, asked_for = _asked(by_path, modules)
     return Overview(
-        tuple(programs),
-        settled,
-        {path: fact.exports for path, fact in by_path.items() if fact.exports},
-        modules,
-        _vendors(by_path),
-        {path: tuple(found) for path, found in imported_by.items()},
-        frozenset(
-            path for path in by_path if any(by_path[file].makes_group for file in _closure(path, edges))
+        programs=tuple(programs),
+        kinds=settled,
+        exports={path: fact.exports for path, fact in by_path.items() if fact.exports},
+        modules=modules,
+        vendors=_vendors(by_path),
+        imported_by={path: tuple(found) for path, found in imported_by.items()},
+        uses_exports=uses_exports,
+        asked_for=asked_for,
+        group_makers=frozenset(
+            path for path in by_path if any(by_path[file].process_group for file in _closure(path, edges))
         ),
     )
 
 
-def _imported_files(fact: FileFacts, modules: Mapping[str, tuple[str, ...]]) -> set[str]:
+def _imported_files(
+    fact: FileFacts, modules: Mapping[str, tuple[str, ...]], known: Collection[str]
+) -> set[str]:
     found: set[str] = set()
     for item in fact.imports:
-        found.update(_targets(fact.path, item, modules))
+        found.update(target for target in _targets(fact.path, item, modules) if target in known)
     return found - {fact.path}
 
 
@@ -146,6 +168,50 @@ def _targets(path: str, item: ModuleImport, modules: Mapping[str, tuple[str, ...
         part = find_module(modules, path, item.level, dotted)
         if part and imported != "*":
             yield part
+
+
+def _hand_on_exports(by_path: dict[str, FileFacts], modules: Mapping[str, tuple[str, ...]]) -> None:
+    """Complete the exports of modules that import a torch_xla name from one of ours and hand it on."""
+    changed = True
+    while changed:
+        changed = False
+        for path, fact in by_path.items():
+            more: dict[str, str] = {}
+            for item in fact.imports:
+                target = find_module(modules, path, item.level, item.module) if item.top else None
+                theirs = (by_path[target].exports or {}) if target in by_path and target != path else {}
+                pairs = tuple((name, name) for name in theirs) if item.star else item.names
+                more.update({local: theirs[name] for name, local in pairs if name in theirs})
+            known = fact.exports or {}
+            if any(name not in known for name in more):
+                by_path[path] = replace(fact, exports={**more, **known})
+                changed = True
+
+
+def _asked(
+    by_path: Mapping[str, FileFacts], modules: Mapping[str, tuple[str, ...]]
+) -> tuple[frozenset[str], dict[str, frozenset[str]]]:
+    """Which files use re-exports, and what each file is asked for."""
+    users: set[str] = set()
+    asked: dict[str, set[str]] = defaultdict(set)
+    for path, fact in by_path.items():
+        for item in fact.imports:
+            target = find_module(modules, path, item.level, item.module)
+            whole = item.star or not item.names
+            if target is not None and target in by_path and target != path:
+                names = {"*"} if whole else {imported for imported, _ in item.names}
+                asked[target] |= names
+                exports = by_path[target].exports or {}
+                if exports and (whole or names & set(exports)):
+                    users.add(path)
+            for imported, _ in item.names:
+                dotted = f"{item.module}.{imported}" if item.module else imported
+                part = find_module(modules, path, item.level, dotted)
+                if part is not None and part in by_path and part != path:
+                    asked[part].add("*")
+                    if by_path[part].exports:
+                        users.add(path)
+    return frozenset(users), {path: frozenset(names) for path, names in asked.items()}
 
 
 def _closure(path: str, edges: Mapping[str, set[str]]) -> set[str]:
@@ -167,10 +233,10 @@ def _kind(entry: str, files: list[FileFacts]) -> tuple[str, str]:
             return "spmd", f"uses torch_xla's SPMD{where(fact)}"
     for fact in files:
         if fact.spawns:
-            return "multi-process", f"starts workers with xmp.spawn or torch_xla.launch{where(fact)}"
+            return "multi-process", f"starts worker processes{where(fact)}"
     for fact in files:
         if fact.process_group:
-            return "multi-process", f'initialises torch.distributed with "xla"{where(fact)}'
+            return "multi-process", f"makes a torch.distributed process group{where(fact)}"
     return "single-process", "nothing it imports starts workers, uses SPMD or makes a process group"
 
 

@@ -36,6 +36,7 @@ _KEYS: dict[str, type] = {
     "match": list,
     "replace": str,
     "without_group": str,
+    "imports": list,
     "transform": str,
     "options": dict,
     "helper": str,
@@ -49,6 +50,9 @@ _KEYS: dict[str, type] = {
     "source": str,
     "example": list,
 }
+_PSEUDO_ROOTS = frozenset(("string", "env", "call", "member"))
+"""First parts of the names that strings and calls get instead of a qualified name."""
+
 _EXAMPLE_KEYS = {"before", "after", "keep", "because", "program", "settings"}
 
 
@@ -82,6 +86,8 @@ class Rule:
     replace: str = ""
     without_group: str | None = None
     """What the replacement is worth in a process without a process group."""
+    imports: tuple[str, ...] = ()
+    """Top-level modules of the user's own that the replacement names."""
     transform: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
     helper: str = ""
@@ -93,6 +99,8 @@ class Rule:
     source: str = ""
     examples: tuple[Example, ...] = ()
     file: str = ""
+    own: bool = False
+    """From a file of the user's own: asked before those that ship with the tool."""
 
     @property
     def family(self) -> str:
@@ -111,6 +119,39 @@ class RuleBook:
 
     def get(self, code: str) -> Rule | None:
         return self._by_code.get(code)
+
+    @functools.cached_property
+    def roots(self) -> frozenset[str]:
+        """Top-level modules whose names are followed: torch_xla, and those of the user's own rules."""
+        named = {pattern.partition(".")[0] for rule in self.rules for pattern in rule.match}
+        return frozenset((named | {"torch_xla_py"}) - _PSEUDO_ROOTS)
+
+    def mentions(self, data: bytes) -> bool:
+        """Whether a file's bytes can be about anything a rule is about.
+
+        Asked of every file of a repository: a few plain searches, which are ten times faster than a
+        regular expression with alternatives.
+        """
+        lower = data.lower()
+        return (
+            b"xla" in lower
+            or (b"rt_" in lower and re.search(b"xrt_|pjrt_", lower) is not None)
+            or b"(tpu-migrate" in lower
+            or any(word in lower for word in self._own_roots)
+        )
+
+    @functools.cached_property
+    def _own_roots(self) -> tuple[bytes, ...]:
+        return tuple(sorted(root.lower().encode() for root in self.roots if "xla" not in root.lower()))
+
+    @functools.cached_property
+    def speaks(self) -> re.Pattern[bytes]:
+        """Matches files that may hold something to rewrite, not just the letters xla somewhere."""
+        words = b"|".join(re.escape(root.encode()) for root in sorted(self.roots))
+        return re.compile(
+            words
+            + rb"|['\"][^'\"\n]*(?:xla|XLA|XRT_|PJRT_)|environ[^\n]*(?:XLA|XRT_|PJRT_)|TODO\(tpu-migrate"
+        )
 
     @functools.cached_property
     def _by_code(self) -> dict[str, Rule]:
@@ -151,15 +192,25 @@ def load_rules(extra: Sequence[Path] = ()) -> RuleBook:
             raise RuleError(f"{label}: not TOML: {error}") from None
         for code, table in tables.items():
             if code == "aliases":
+                if not isinstance(table, dict):
+                    raise RuleError(f"{label}: aliases is {table!r}; expected a table")
+                for name, target in table.items():
+                    if not isinstance(target, str) or not re.fullmatch(r"\w+(\.\w+)*", target):
+                        raise RuleError(f"{label}: aliases: {name} is {target!r}; expected a dotted name")
                 aliases.update(table)
                 continue
             if code in rules:
                 raise RuleError(f"{label}: {code} is already defined in {rules[code].file}; codes are unique")
-            rules[code] = _rule(code, table, label)
-    return RuleBook(tuple(rules[code] for code in sorted(rules)), aliases)
+            rules[code] = _rule(code, table, label, own=path in extra)
+    book = RuleBook(tuple(rules[code] for code in sorted(rules)), aliases)
+    if extra:  # our own are checked by the tests
+        from tpu_migrate.python.validate import check_rules
+
+        check_rules(book, root / "helpers")
+    return book
 
 
-def _rule(code: str, table: object, file: str) -> Rule:
+def _rule(code: str, table: object, file: str, own: bool) -> Rule:
     where = f"{file}: {code}"
     if not re.fullmatch(r"[A-Z]{2}\d{3}", code):
         raise RuleError(f"{where} is no code; expected two capitals and three digits, such as TX101")
@@ -170,6 +221,8 @@ def _rule(code: str, table: object, file: str) -> Rule:
             raise RuleError(f"{where}.{key} is not a key; expected one of {', '.join(_KEYS)}")
         if not isinstance(value, _KEYS[key]):
             raise RuleError(f"{where}.{key} is {value!r}; expected {_SPELT[_KEYS[key]]}")
+        if isinstance(value, list) and key != "example" and not all(isinstance(item, str) for item in value):
+            raise RuleError(f"{where}.{key} is {value!r}; expected a list of strings")
     for key in ("name", "match", "safety", "why"):
         if not table.get(key):
             raise RuleError(f"{where}.{key} is missing")
@@ -193,9 +246,9 @@ def _rule(code: str, table: object, file: str) -> Rule:
     if not examples:
         raise RuleError(f"{where} has no example; every rule carries at least one")
     plain = {key: table[key] for key in _KEYS if key in table and key not in ("safety", "example")}
-    for key in ("match", "programs"):
+    for key in ("match", "programs", "imports"):
         plain[key] = tuple(plain.get(key, ()))
-    return Rule(code=code, safety=safety, examples=examples, file=file, **plain)
+    return Rule(code=code, safety=safety, examples=examples, file=file, own=own, **plain)
 
 
 def _example(where: str, number: int, entry: object) -> Example:

@@ -7,7 +7,7 @@ def all_reduce(reduce_type, inputs, scale=1.0):
     single = isinstance(inputs, torch.Tensor)
     if not dist.is_initialized() or dist.get_world_size() == 1:
         return inputs.clone() if single else inputs
-    tensors = [inputs.detach().clone()] if single else inputs
+    tensors = [inputs.detach().clone()] if single else [tensor.detach() for tensor in inputs]
     for tensor in tensors:
         dist.all_reduce(tensor, op=reduce_type)
         if scale != 1.0:

@@ -1,5 +1,4 @@
-import torch
-from torch.utils._pytree import tree_map_only
+from torch.utils._pytree import tree_map
 
 
 class DeviceLoader:
@@ -11,10 +10,12 @@ class DeviceLoader:
 
     def __iter__(self):
         for batch in self.loader:
-            yield tree_map_only(torch.Tensor, lambda tensor: tensor.to(self.device), batch)
+            yield tree_map(lambda item: item.to(self.device) if hasattr(item, "to") else item, batch)
 
     def __len__(self):
         return len(self.loader)
 
     def __getattr__(self, name):
-        return getattr(self.__dict__["loader"], name)
+        if name == "loader" or name.startswith("__"):  # looked up while unpickling, before there is a loader
+            raise AttributeError(name)
+        return getattr(self.loader, name)

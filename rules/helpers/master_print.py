@@ -1,5 +1,4 @@
 import os
-import sys
 
 import torch.distributed as dist
 
@@ -11,4 +10,4 @@ def master_print(*args, fd=None, local=False, flush=False):
     else:
         master = not dist.is_initialized() or dist.get_rank() == 0
     if master:
-        print(*args, file=fd or sys.stdout, flush=flush)
+        print(*args, file=fd, flush=flush)

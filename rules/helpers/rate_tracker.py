@@ -4,8 +4,8 @@ import time
 class RateTracker:
     """Count events per second, smoothed and over all."""
 
-    def __init__(self, smooth_factor=0.4):
-        self.smooth_factor = smooth_factor
+    def __init__(self, smooth_factor=None):
+        self.smooth_factor = 0.4 if smooth_factor is None else smooth_factor
         self.start = self.last = time.time()
         self.total = self.pending = 0.0
         self.smoothed = None

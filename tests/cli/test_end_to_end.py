@@ -103,7 +103,7 @@ def test_the_json_report_is_as_its_schema_says(repository, options):
 
 
 def test_the_lines_after_apply_are_those_of_the_new_file(repository):
-    (repository / "train.py").write_text(TRAIN + "\n\nprint(xm.get_rng_state())\n")
+    (repository / "train.py").write_text(TRAIN + "\n\nxm.send(x, 1)\n")
     report = json.loads(invoke("repo", "--apply", "--format", "json", "--no-comments").stdout)
     lines = (repository / "train.py").read_text().splitlines()
     opened = [

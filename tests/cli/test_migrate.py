@@ -188,9 +188,11 @@ def test_a_code_that_no_rule_has_is_refused(pipeline, folder, monkeypatch):
         '[[TX101.example]]\nkeep = "x"\nbecause = "b"\n'
     )
     assert_wrong_use(
-        ".", "--select", "TX199", says="select names TX199, but no rule has this code. Did you mean TX101?"
+        ".", "--select", "TX111", says="select names TX111, but no rule has this code. Did you mean TX101?"
     )
     assert_wrong_use(".", "--ignore", "QQ", says="ignore names QQ, but no rule has this code.")
+    assert_wrong_use(".", "--ignore", "PY009", says="ignore names PY009, but no rule has this code.")
+    assert invoke(".", "--select", "VN001", "--ignore", "TX990,PY001,PY002").exit_code == 1
 
 
 def test_wrong_settings_are_told_in_one_message(pipeline, folder):

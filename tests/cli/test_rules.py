@@ -86,10 +86,20 @@ TX1  devices
 TX2  graph sync, step, compile
   TX201  review  mark-step: It cut the lazy graph and ran it. Native eager ...
 
+TX9  internals
+  TX990  manual  import-kept: A torch_xla import goes only when nothing ...
+
+VN  other vendors' torch_xla
+  VN001  manual  other-vendor: AWS Neuron, Tenstorrent and TorchAcc bring a ...
+
+PY  files that can't be read
+  PY001  manual  not-parsed: A file that mentions torch_xla can't be read as ...
+  PY002  manual  rewrite-failed: The tool failed on this file, or what it ...
+
 ZZ  your own
   ZZ001  manual  ours: Ours.
 
-3 rules. One of them: tpu-migrate rules CODE
+3 rules, 4 codes without a rule. One of them: tpu-migrate rules CODE
 """
     )
 
@@ -140,7 +150,7 @@ def test_a_rule_may_be_asked_for_in_other_ways():
     assert invoke("tx201").stdout == invoke("mark-step").stdout == invoke("TX201").stdout
     assert "TX101" in invoke("TX").stdout
     assert "ZZ001" not in invoke("TX").stdout
-    assert "2 rules." in invoke("tx").stdout
+    assert "2 rules, 1 code without a rule." in invoke("tx").stdout
 
 
 @pytest.mark.parametrize(
@@ -155,12 +165,25 @@ def test_an_unknown_code_is_refused_with_the_one_that_was_meant(code, meant):
 
 def test_json_has_everything():
     report = json.loads(invoke("--format", "json").stdout)
-    assert [rule["code"] for rule in report["rules"]] == ["TX101", "TX201", "ZZ001"]
+    codes = [rule["code"] for rule in report["rules"]]
+    assert codes == ["PY001", "PY002", "TX101", "TX201", "TX990", "VN001", "ZZ001"]
     assert report["version"] == 1
-    rule = report["rules"][1]
+    rule = report["rules"][3]
     assert (rule["family"], rule["safety"], rule["name"]) == ("TX2", "review", "mark-step")
     assert rule["examples"][1]["because"] == "passed on, not called: left, with a finding"
     assert json.loads(invoke("TX201", "--format", "json").stdout)["rules"] == [rule]
+
+
+def test_a_code_without_a_rule_is_explained():
+    text = invoke("py001").stdout
+    assert text == invoke("not-parsed").stdout
+    assert text.startswith("PY001 not-parsed\nmanual: found by the tool itself, without a rule\n")
+    assert "\nFound when The file isn't Python 3" in text
+    assert "\nLeft as it is:\n    import torch_xla.core.xla_model as xm\n" in text
+    (rule,) = json.loads(invoke("TX990", "--format", "json").stdout)["rules"]
+    assert (rule["family"], rule["safety"], rule["match"]) == ("TX9", "manual", [])
+    assert rule["examples"][0]["keep"].endswith("xm.send(x, 1)")
+    assert json.loads(invoke("PY002", "--format", "json").stdout)["rules"][0]["examples"] == []
 
 
 def test_a_broken_rule_file_is_told(tmp_path):

@@ -35,6 +35,11 @@ def test_the_report_names_numbers_and_places():
     assert r"torch\_xla references rewritten: 2 of 7 (28 %)." in text
 
 
+def test_the_label_is_not_said_twice():
+    finding = samples.refused(message="not rewritten: its value is used. Remove it by hand.")
+    assert "not rewritten: not rewritten" not in markdown.render(samples.run(samples.file(finding)))
+
+
 def test_a_clean_run_is_short():
     text = markdown.render(samples.clean())
     assert "12 files scanned, 0 would change." in text

@@ -79,6 +79,13 @@ def test_findings_that_say_the_same_are_told_once():
     assert "  also at 8:9, 30:9\n" in text
 
 
+def test_the_label_is_not_said_twice():
+    finding = samples.refused(message="not rewritten: its value is used. Remove it by hand.")
+    text = terminal.render(samples.run(samples.file(finding)), diff=False)
+    assert "TX201 not rewritten: its value is used." in text
+    assert text.count("not rewritten: ") == 1
+
+
 def test_a_notebook_cell_is_named():
     text = terminal.render_open(samples.run(samples.file(samples.manual(cell=3))))
     assert text.startswith("train.py:cell 3:6:5: TX702 manual:")

@@ -256,16 +256,13 @@ def _check_codes(settings: Settings) -> None:
     """Refuse codes that no rule has: a misspelt --select would look like a clean repository."""
     import difflib
 
-    from tpu_migrate.cli.families import FAMILIES, family_of
+    from tpu_migrate.cli.families import FAMILIES
+    from tpu_migrate.python.builtin import BUILT_IN
 
-    codes = [rule.code for rule in _load_rules(settings).rules]
-    with_rules = {family_of(code) for code in codes}
-    # Some findings, such as PY001, come from no rule: their families are taken as they are.
-    free = [family for family in FAMILIES if family not in with_rules]
+    codes = [rule.code for rule in _load_rules(settings).rules] + [entry.code for entry in BUILT_IN]
     for key, given in (("select", settings.select), ("ignore", settings.ignore)):
         for code in given:
-            known = any(name.startswith(code) for name in (*codes, *FAMILIES))
-            if not known and not code.startswith(tuple(free)):
+            if not any(name.startswith(code) for name in (*codes, *FAMILIES)):
                 close = difflib.get_close_matches(code, codes, n=1, cutoff=0.5)
                 hint = f" Did you mean {close[0]}?" if close else ""
                 raise click.UsageError(

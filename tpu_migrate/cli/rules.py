@@ -9,13 +9,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
+    from tpu_migrate.python.builtin import BuiltIn
     from tpu_migrate.rules import Example, Rule, RuleBook
+
+    Entry = Rule | BuiltIn
 
 _SAFETY = {
     "safe": "behaviour is kept",
     "review": "usually right; applied, and a person should look",
     "manual": "never rewritten; a person has to write it",
 }
+_BUILT_IN = "found by the tool itself, without a rule"
 
 
 @click.command(short_help="List the rules, or explain one: tpu-migrate rules TX201.")
@@ -37,7 +41,7 @@ def rules(code: str | None, form: str, color: str) -> None:
     """List the rules, or explain the one called CODE: why, how safe, versions, examples.
 
     CODE may also be the rule's name, or the beginning of several codes, such as TX2. Rules of your
-    own, named in the nearest pyproject.toml, are there too.
+    own, named in the nearest pyproject.toml, are there too, and codes that need no rule, such as PY001.
     """
     from tpu_migrate.cli.group import terminal_width, wants_colour
     from tpu_migrate.config import load_settings
@@ -54,49 +58,57 @@ def rules(code: str | None, form: str, color: str) -> None:
     click.echo("\n".join(lines), color=True)
 
 
-def _choose(book: RuleBook, code: str | None) -> tuple[bool, Sequence[Rule]]:
-    """The rules meant, and whether it is one rule to explain.
+def _choose(book: RuleBook, code: str | None) -> tuple[bool, Sequence[Entry]]:
+    """The rules and built-in codes meant, and whether it is one to explain.
 
     Raises:
         click.UsageError: no rule is called so.
     """
+    from tpu_migrate.python.builtin import BUILT_IN
+
+    entries: list[Entry] = sorted((*book.rules, *BUILT_IN), key=lambda entry: entry.code)
     if code is None:
-        return False, book.rules
-    rule = book.get(code.upper()) or next((rule for rule in book.rules if rule.name == code), None)
-    if rule is not None:
-        return True, [rule]
-    some = [rule for rule in book.rules if rule.code.startswith(code.upper())]
+        return False, entries
+    one = [entry for entry in entries if code.upper() == entry.code or code == entry.name]
+    if one:
+        return True, one[:1]
+    some = [entry for entry in entries if entry.code.startswith(code.upper())]
     if some:
         return False, some
     import difflib
 
-    known = [rule.code for rule in book.rules] + [rule.name for rule in book.rules]
+    known = [entry.code for entry in entries] + [entry.name for entry in entries]
     word = code.upper() if any(character.isdigit() for character in code) else code
     close = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
     hint = f" Did you mean {close[0]}?" if close else ""
     raise click.UsageError(f"no rule is called {code}.{hint} All of them: tpu-migrate rules")
 
 
-def _list(chosen: Sequence[Rule], paint: Any, width: int) -> Iterator[str]:
+def _list(chosen: Sequence[Entry], paint: Any, width: int) -> Iterator[str]:
     from tpu_migrate.cli.families import FAMILIES, family_of
+    from tpu_migrate.python.builtin import BuiltIn
     from tpu_migrate.report.summary import counted
     from tpu_migrate.report.text import one_line
 
     order = list(FAMILIES)
-    by_family: dict[str, list[Rule]] = {}
-    for rule in chosen:
-        by_family.setdefault(family_of(rule.code), []).append(rule)
+    by_family: dict[str, list[Entry]] = {}
+    for entry in chosen:
+        by_family.setdefault(family_of(entry.code), []).append(entry)
     for family in sorted(
         by_family, key=lambda name: (order.index(name) if name in order else len(order), name)
     ):
         yield paint(f"{family}  {FAMILIES.get(family, 'your own')}", "bold")
-        for rule in by_family[family]:
+        for entry in by_family[family]:
             # Names aren't padded to a column: at 80 columns that would leave no room for the sentence.
-            head = f"  {rule.code}  {rule.safety.value:<6}  "
-            text = _cut(f"{rule.name}: {one_line(rule.why)}", width - len(head))
-            yield head + text.replace(rule.name, paint(rule.name, "cyan"), 1)
+            head = f"  {entry.code}  {entry.safety.value:<6}  "
+            text = _cut(f"{entry.name}: {one_line(entry.why)}", width - len(head))
+            yield head + text.replace(entry.name, paint(entry.name, "cyan"), 1)
         yield ""
-    yield f"{counted(len(chosen), 'rule')}. One of them: tpu-migrate rules CODE"
+    others = sum(isinstance(entry, BuiltIn) for entry in chosen)
+    rules = len(chosen) - others
+    counts = [counted(rules, "rule")] if rules else []
+    counts += [counted(others, "code") + " without a rule"] if others else []
+    yield f"{', '.join(counts)}. One of them: tpu-migrate rules CODE"
 
 
 def _cut(text: str, most: int) -> str:
@@ -106,17 +118,35 @@ def _cut(text: str, most: int) -> str:
     return text[: most - 3].rsplit(" ", 1)[0].rstrip(",;:") + " ..."
 
 
-def _explain(rule: Rule, paint: Any, width: int) -> Iterator[str]:
+def _explain(entry: Entry, paint: Any, width: int) -> Iterator[str]:
     import textwrap
 
+    from tpu_migrate.python.builtin import BuiltIn
     from tpu_migrate.report.text import visible
 
-    yield paint(f"{rule.code} {rule.name}", "bold")
-    yield f"{rule.safety.value}: {_SAFETY[rule.safety.value]}"
+    yield paint(f"{entry.code} {entry.name}", "bold")
+    built_in = isinstance(entry, BuiltIn)
+    yield f"{entry.safety.value}: {_BUILT_IN if built_in else _SAFETY[entry.safety.value]}"
     yield ""
-    yield from textwrap.wrap(visible(rule.why.strip()), width)
+    yield from textwrap.wrap(visible(entry.why.strip()), width)
     yield ""
-    facts = (
+    if isinstance(entry, BuiltIn):
+        yield from _facts(
+            (("Found when", entry.what), ("Do", entry.action), ("Suppress", entry.silence)), width
+        )
+        if entry.example:
+            yield ""
+            yield "Left as it is:"
+            yield from (f"    {visible(line)}" for line in entry.example.split("\n"))
+        return
+    yield from _facts(_rule_facts(entry), width)
+    for example in entry.examples:
+        yield ""
+        yield from _example(example, paint)
+
+
+def _rule_facts(rule: Rule) -> tuple[tuple[str, str], ...]:
+    return (
         ("Matches", "\n".join(rule.match)),
         ("Look at", rule.review),
         ("Write", rule.action),
@@ -126,13 +156,15 @@ def _explain(rule: Rule, paint: Any, width: int) -> Iterator[str]:
         ("Rule file", rule.file),
         ("Suppress", f"# tpu-migrate: ignore[{rule.code}]"),
     )
+
+
+def _facts(facts: Sequence[tuple[str, str]], width: int) -> Iterator[str]:
+    from tpu_migrate.report.text import visible
+
     for name, text in facts:
         lines = [line for part in visible(text.strip()).split("\n") for line in _wrap(part, width - 11)]
         for number, line in enumerate(lines):
             yield f"{name if number == 0 else '':<11}{line}"
-    for example in rule.examples:
-        yield ""
-        yield from _example(example, paint)
 
 
 def _wrap(text: str, width: int) -> list[str]:
@@ -166,30 +198,28 @@ def _example(example: Example, paint: Any) -> Iterator[str]:
         yield "    " + (paint(visible(line), colour) if colour else visible(line))
 
 
-def _json(chosen: Sequence[Rule]) -> str:
+def _examples(entry: Entry) -> Sequence[Example]:
+    from tpu_migrate.python.builtin import BuiltIn
+    from tpu_migrate.rules import Example
+
+    if not isinstance(entry, BuiltIn):
+        return entry.examples
+    return [Example(keep=entry.example, because=entry.what)] if entry.example else []
+
+
+def _json(chosen: Sequence[Entry]) -> str:
     import json
 
     from tpu_migrate import __version__
     from tpu_migrate.cli.families import family_of
 
-    keys = (
-        "code",
-        "name",
-        "match",
-        "why",
-        "review",
-        "action",
-        "programs",
-        "since",
-        "until",
-        "source",
-        "file",
-    )
+    keys: dict[str, object] = {"code": "", "name": "", "match": (), "why": "", "review": "", "action": ""}
+    keys |= {"programs": (), "since": "", "until": "", "source": "", "file": ""}
     rows = []
-    for rule in chosen:
-        row = {key: getattr(rule, key) for key in keys}
-        row["family"] = family_of(rule.code)
-        row["safety"] = rule.safety.value
+    for entry in chosen:
+        row = {key: getattr(entry, key, empty) for key, empty in keys.items()}
+        row["family"] = family_of(entry.code)
+        row["safety"] = entry.safety.value
         row["examples"] = [
             {
                 "before": example.before,
@@ -199,7 +229,7 @@ def _json(chosen: Sequence[Rule]) -> str:
                 "program": example.program,
                 "settings": dict(example.settings),
             }
-            for example in rule.examples
+            for example in _examples(entry)
         ]
         rows.append(row)
     return json.dumps(

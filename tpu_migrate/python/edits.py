@@ -21,18 +21,27 @@ class Delete:
     statement: cst.BaseSmallStatement | cst.BaseCompoundStatement
 
 
+SPACED = -2
+"""``order`` of insertions that bring their own blank lines."""
+
+
 class EditConflict(Exception):
     """Two edits want different things of the same text."""
 
 
-def delete_statements(tree: Tree, deletions: Iterable[Delete]) -> list[Edit]:
+def delete_statements(tree: Tree, deletions: Iterable[Delete], kept: Sequence[Span] = ()) -> list[Edit]:
     """Turn deletions into edits.
 
     A comment that stands behind a deleted statement stays, on a line of its own. An ``if`` that is
     left with nothing to do goes too when its condition can't have an effect.
+
+    Args:
+        tree: the file.
+        deletions: what to delete.
+        kept: places that have to stay, because something is said about them.
     """
-    doomed = {id(deletion.statement): deletion.statement for deletion in deletions}
-    emptied: dict[int, cst.BaseSmallStatement] = {}
+    doomed: dict[int, cst.CSTNode] = {id(deletion.statement): deletion.statement for deletion in deletions}
+    emptied: dict[int, cst.CSTNode] = {}
     pending = list(doomed.values())
     while pending:
         statement = pending.pop()
@@ -55,19 +64,21 @@ def delete_statements(tree: Tree, deletions: Iterable[Delete]) -> list[Edit]:
         if not gone:
             continue
         owner = tree.parent(block) if block is not None else None
-        if isinstance(owner, cst.If) and _removable(tree, owner):
-            if id(owner) not in doomed:
-                doomed[id(owner)] = owner
-                pending.append(owner)
-        elif isinstance(statement, cst.BaseSmallStatement):
-            emptied.setdefault(id(block), statement)
+        whole = _emptied_whole(tree, owner, block)
+        if whole is not None and any(span in tree.span(whole) for span in kept):
+            whole = None
+        if whole is not None:
+            if id(whole) not in doomed:
+                doomed[id(whole)] = whole
+                if isinstance(whole, cst.BaseCompoundStatement):
+                    pending.append(whole)
         else:
-            emptied.setdefault(id(block), statement)  # type: ignore[arg-type]
+            emptied.setdefault(id(block), statement)
     kept_as_pass = {id(statement) for statement in emptied.values()}
     inside = {
         id(inner)
         for statement in doomed.values()
-        if isinstance(statement, cst.BaseCompoundStatement)
+        if isinstance(statement, (cst.BaseCompoundStatement, cst.Else))
         for inner in walk(statement)
         if inner is not statement
     }
@@ -87,19 +98,48 @@ def delete_statements(tree: Tree, deletions: Iterable[Delete]) -> list[Edit]:
     return edits
 
 
-def _removable(tree: Tree, statement: cst.If) -> bool:
-    """Whether an ``if`` that does nothing may go: no other branch, and a condition without effects."""
-    parent = tree.parent(statement)
-    if statement.orelse is not None or (
-        isinstance(parent, (cst.If, cst.Else))
-        and parent is not None
-        and (isinstance(parent, cst.If) and parent.orelse is statement)
+def _emptied_whole(tree: Tree, owner: cst.CSTNode | None, block: cst.CSTNode | None) -> cst.CSTNode | None:
+    """What goes with a block that is left empty: its ``if``, ``else`` or ``try``. None: it needs a ``pass``.
+
+    An ``if`` goes when it has no other branch and a condition without effects, a ``try`` when nothing
+    is left that its handlers could see fail. Comments inside keep either.
+    """
+    if owner is None or _comments(tree, tree.span(owner)):
+        return None
+    if isinstance(owner, cst.Else):
+        return owner
+    if (
+        isinstance(owner, cst.Try)
+        and owner.body is block
+        and owner.orelse is None
+        and owner.finalbody is None
     ):
-        return False
-    effects = (cst.Call, cst.Await, cst.Yield, cst.NamedExpr, cst.Subscript)
-    if any(isinstance(node, effects) for node in walk(statement.test)):
-        return False
-    return _comments(tree, tree.span(statement)) == []
+        return owner
+    if not isinstance(owner, cst.If) or owner.body is not block or owner.orelse is not None:
+        return None
+    parent = tree.parent(owner)
+    if isinstance(parent, cst.If) and parent.orelse is owner:
+        return None  # an elif
+    return owner if _is_pure(owner.test) else None
+
+
+_EFFECTS = (cst.Await, cst.Yield, cst.NamedExpr, cst.Subscript)
+_ASKS = re.compile(
+    r"(?:^|_)(?:is|has)_|available|ordinal|rank|world_size"
+    r"|^(?:int|str|bool|len|isinstance|hasattr|getenv|get)$"
+)
+
+
+def _is_pure(test: cst.CSTNode) -> bool:
+    """Whether a condition only asks: names, comparisons, and calls of functions named for a question."""
+    for node in walk(test):
+        if isinstance(node, _EFFECTS):
+            return False
+        if isinstance(node, cst.Call):
+            name = node.func.attr if isinstance(node.func, cst.Attribute) else node.func
+            if not isinstance(name, cst.Name) or not _ASKS.search(name.value):
+                return False
+    return True
 
 
 def _comments(tree: Tree, span: Span) -> list[str]:
@@ -130,7 +170,8 @@ def _delete_small(tree: Tree, statements: list[cst.BaseSmallStatement]) -> list[
     first, last = tree.span(line.body[0]), tree.span(line.body[-1])
     whole = Span(tree.source.line_start(first.start), tree.source.line_end(last.end))
     comment = text[last.end : whole.end].strip().lstrip(";").strip()
-    if comment.startswith("#") and not _is_pragma(comment):
+    imports = all(isinstance(statement, (cst.Import, cst.ImportFrom)) for statement in statements)
+    if comment.startswith("#") and not _is_pragma(comment) and not imports:
         return [Edit(Span(first.start, last.end + text[last.end : whole.end].index("#")))]
     return [Edit(whole)]
 
@@ -177,7 +218,10 @@ def close_gaps(text: str, edits: Sequence[Edit]) -> list[Edit]:
         for edit in edits
         if not edit.parts and edit.span.start < edit.span.end and _is_whole_lines(text, edit.span)
     )
-    inserted = {edit.span.start for edit in edits if edit.span.start == edit.span.end}
+    inserted = {
+        edit.span.start for edit in edits if edit.span.start == edit.span.end and edit.order != SPACED
+    }
+    spaced = {edit.span.start for edit in edits if edit.span.start == edit.span.end and edit.order == SPACED}
     merged: list[Span] = []
     for span in lines:
         if merged and span.start <= merged[-1].end:
@@ -192,6 +236,9 @@ def close_gaps(text: str, edits: Sequence[Edit]) -> list[Edit]:
         after = re.match(r"(?:[ \t]*\r?\n)*", text[span.end :])
         assert before is not None and after is not None
         above, below = before.group().count("\n"), after.group().count("\n")
+        if span.end in spaced:
+            extra.append(Edit(Span(before.start(), span.start)))
+            continue
         if span.start == before.end() - len(before.group()) == 0 or (before.start() == 0 and below):
             extra.append(Edit(Span(span.end, span.end + after.end())))
         elif above and below:
@@ -202,10 +249,41 @@ def close_gaps(text: str, edits: Sequence[Edit]) -> list[Edit]:
     return [*edits, *(edit for edit in extra if edit.span.start < edit.span.end)]
 
 
+def merge_deletions(edits: Sequence[Edit]) -> list[Edit]:
+    """Deletions that overlap, such as those of two arguments of one call, become one."""
+    deletions = sorted((e for e in edits if not e.parts and e.span.start < e.span.end), key=lambda e: e.span)
+    merged: list[Edit] = []
+    for edit in deletions:
+        last = merged[-1].span if merged else Span(-1, -1)
+        if edit.span.start < last.end:
+            merged[-1] = Edit(Span(last.start, max(last.end, edit.span.end)))
+        else:
+            merged.append(edit)
+    return [*(edit for edit in edits if edit.parts or edit.span.start == edit.span.end), *merged]
+
+
 def _is_whole_lines(text: str, span: Span) -> bool:
     return (span.start == 0 or text[span.start - 1] in "\r\n") and (
         span.end == len(text) or text[span.end - 1] in "\r\n"
     )
+
+
+def replacement(text: str, edit: Edit, edits: Sequence[Edit]) -> str:
+    """The text an edit puts in the place of its span, with the edits inside what it copies applied."""
+    return "".join(
+        part
+        if isinstance(part, str)
+        else render(
+            text[part.start : part.end],
+            [_moved(e, -part.start) for e in edits if e.span in part and e != edit],
+        ).text
+        for part in edit.parts
+    )
+
+
+def _moved(edit: Edit, by: int) -> Edit:
+    parts = tuple(p if isinstance(p, str) else Span(p.start + by, p.end + by) for p in edit.parts)
+    return Edit(Span(edit.span.start + by, edit.span.end + by), parts, edit.order)
 
 
 def render(text: str, edits: Sequence[Edit]) -> Rendered:
@@ -214,7 +292,7 @@ def render(text: str, edits: Sequence[Edit]) -> Rendered:
     Raises:
         EditConflict: two edits overlap and neither contains the other.
     """
-    ordered = sorted(set(edits), key=_order)
+    ordered = sorted(dict.fromkeys(edits), key=_order)
     out: list[str] = []
     copies: list[tuple[int, int, int]] = []
     starts: list[tuple[int, int]] = []
@@ -246,7 +324,7 @@ def render(text: str, edits: Sequence[Edit]) -> Rendered:
                     inner[index].span.start < edit.span.end
                     and not (inner[index].span.start == inner[index].span.end == edit.span.start)
                 ):
-                    if inner[index].span.end > edit.span.end:
+                    if inner[index].span.end > edit.span.end or inner[index].span == edit.span:
                         raise EditConflict(f"edits overlap at offset {inner[index].span.start}")
                     nested.append(inner[index])
                     index += 1

@@ -36,7 +36,7 @@ def emitted_names(book: RuleBook) -> set[str]:
                 if "torch." in text or "@" in text:
                     found.update(parse_template(text, device).names)
         for name in DEVICE[device]:
-            found.update(parse_template(f"@{name}", device).names)
+            found.update(parse_template(f"x @{name}" if name == "is" else f"f(@{name})", device).names)
     for path in (rules_directory() / "helpers").glob("*.py"):
         found.update(load_helper(path.parent, path.stem).qualified_names)
     for module in pkgutil.iter_modules(transforms.__path__):

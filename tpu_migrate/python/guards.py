@@ -11,6 +11,7 @@ A flag told whether the code may use a TPU; that torch_xla can be imported was o
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from tpu_migrate.findings import Edit, Span
+from tpu_migrate.python.comments import comments_in
 from tpu_migrate.python.edits import Delete
 from tpu_migrate.python.imports import NameTaken, Need
 from tpu_migrate.python.names import ImportUse
@@ -56,7 +58,7 @@ def plan(context: FileContext, removed: Sequence[ImportUse]) -> GuardPlan:
     for uses in by_statement.values():
         statement = uses[0].statement
         if not isinstance(statement.names, cst.ImportStar) and len(uses) < len(statement.names):
-            result.edits.extend(_remove_clauses(context.tree, statement, uses))
+            result.edits.extend(remove_clauses(context.tree, statement, [use.alias for use in uses]))
             continue
         guard = _guard(context.tree, statement)
         if guard is None:
@@ -69,22 +71,33 @@ def plan(context: FileContext, removed: Sequence[ImportUse]) -> GuardPlan:
     return result
 
 
-def _remove_clauses(
-    tree: Tree, statement: cst.Import | cst.ImportFrom, uses: Sequence[ImportUse]
+def remove_clauses(
+    tree: Tree, statement: cst.Import | cst.ImportFrom, clauses: Sequence[cst.CSTNode]
 ) -> list[Edit]:
+    """The edits that take some clauses out of an import statement."""
     assert not isinstance(statement.names, cst.ImportStar)
-    gone = {id(use.alias) for use in uses}
+    gone = {id(clause) for clause in clauses}
     aliases = list(statement.names)
     edits = []
     for index, alias in enumerate(aliases):
         if id(alias) not in gone:
             continue
         span = tree.span(alias)
-        if any(id(later) not in gone for later in aliases[index + 1 :]):
+        if (line := _own_line(tree, alias)) is not None:
+            edits.append(Edit(line))
+        elif any(id(later) not in gone for later in aliases[index + 1 :]):
             edits.append(Edit(Span(span.start, tree.span(aliases[index + 1]).start)))
         else:
             edits.append(Edit(Span(_clause_end(tree, aliases[index - 1]), _clause_end(tree, alias))))
     return edits
+
+
+def _own_line(tree: Tree, alias: cst.ImportAlias) -> Span | None:
+    """The line of a clause that has one to itself, with its comma and comment."""
+    source, span = tree.source, tree.span(alias)
+    start, end = source.line_start(span.start), source.line_end(span.end)
+    before, after = source.text[start : span.start], source.text[_clause_end(tree, alias) : end]
+    return Span(start, end) if not before.strip() and re.fullmatch(r"\s*,?\s*(#.*)?\s*", after) else None
 
 
 def _clause_end(tree: Tree, alias: cst.ImportAlias) -> int:
@@ -97,7 +110,13 @@ def _clause_end(tree: Tree, alias: cst.ImportAlias) -> int:
 def _guard(tree: Tree, statement: cst.CSTNode) -> cst.Try | None:
     """The ``try`` whose body the import stands in directly."""
     line = tree.parent(statement)
-    block = tree.parent(line) if line is not None else None
+    block = (
+        line
+        if isinstance(line, cst.SimpleStatementSuite)
+        else tree.parent(line)
+        if line is not None
+        else None
+    )
     owner = tree.parent(block) if block is not None else None
     return owner if isinstance(owner, cst.Try) and owner.body is block and owner.handlers else None
 
@@ -142,6 +161,9 @@ def _remove_guard(context: FileContext, guard: cst.Try, uses: Sequence[ImportUse
         )
         return
     orelse = _flags(_small(guard.orelse.body) or []) if guard.orelse is not None else {}
+    if not good and orelse == {} and guard.finalbody is None and all(map(_gives_up, guard.handlers)):
+        result.edits.append(Delete(guard))  # it only insisted on torch_xla
+        return
     bad: dict[str, str] | None = {}
     for handler in guard.handlers:
         statements = _small(handler.body)
@@ -202,9 +224,23 @@ def _remove_guard(context: FileContext, guard: cst.Try, uses: Sequence[ImportUse
     start = context.tree.source.line_start(offset)
     indent = context.tree.source.text[start:offset]
     lines = [f"{name} = {test}" if good[name] == "True" else f"{name} = not ({test})" for name in names]
-    result.edits.append(
-        Edit(context.tree.span(guard), (f"{context.tree.source.newline}{indent}".join(lines),))
-    )
+    span = context.tree.span(guard)
+    lines = [*comments_in(context.tree.source.text[span.start : span.end]), *lines]
+    result.edits.append(Edit(span, (f"{context.tree.source.newline}{indent}".join(lines),)))
+
+
+def _gives_up(handler: cst.ExceptHandler) -> bool:
+    """Whether a handler does nothing but complain and stop."""
+    last = handler.body.body[-1]
+    if isinstance(last, cst.SimpleStatementLine):
+        last = last.body[-1]
+    if isinstance(last, (cst.Raise, cst.Assert)):
+        return True
+    if isinstance(last, cst.Expr) and isinstance(last.value, cst.Call):
+        function = last.value.func
+        name = function.attr if isinstance(function, cst.Attribute) else function
+        return isinstance(name, cst.Name) and name.value in ("exit", "_exit", "quit", "fail")
+    return False
 
 
 def _catches_import_error(handler: cst.ExceptHandler) -> bool:

@@ -59,6 +59,8 @@ class Imports:
         self.names = names
         self.leaving = leaving
         self.tree: Tree = names.tree
+        self.spelt: set[str] = set()
+        """Names of the file's own imports that new code uses."""
         self._by_qualified: dict[str, list[Binding]] = defaultdict(list)
         self._bound: dict[str, set[str | None]] = defaultdict(set)
         self._plain: set[str] = set()
@@ -87,6 +89,7 @@ class Imports:
             prefix = ".".join(parts[:count])
             for binding in self._by_qualified.get(prefix, ()):
                 if self._visible(binding, scope, offset) and self._loaded(prefix, qualified_name):
+                    self.spelt.add(binding.name)
                     return ".".join([binding.name, *parts[count:]]), None
         return self._new(qualified_name, parts, scope)
 
@@ -214,7 +217,7 @@ def import_edits(
         if indent.strip():  # the home shares its line with other code
             text = "; ".join(_statements(group)) + "; "
             place = place + len(indent)
-        edits.append(Edit(Span(place, place), (text,), order=-1))
+        edits.append(Edit(Span(place, place), (text,), order=-3))
     return edits
 
 
@@ -227,6 +230,8 @@ def _block(tree: Tree, place: int, indent: str, group: set[Need], removed: Seque
         for part in (standard, group - standard)
     ]
     text = newline.join(block for block in blocks if block)
+    if not standard and not indent and _ends_standard_imports(tree, place):
+        text = newline + text
     if standard == group and not indent:
         gone = {tree.source.line_start(tree.span(statement).start) for statement in removed}
         for statement in header(tree.module):
@@ -241,6 +246,15 @@ def _block(tree: Tree, place: int, indent: str, group: set[Need], removed: Seque
                 return text + newline
             break
     return text
+
+
+def _ends_standard_imports(tree: Tree, place: int) -> bool:
+    """Whether the line before a place imports from the standard library."""
+    last = None
+    for statement in header(tree.module):
+        if _imported_module(statement) and _statement_end(tree, statement) == place:
+            last = _imported_module(statement)
+    return last is not None and last.partition(".")[0] in sys.stdlib_module_names and last != "__future__"
 
 
 def _adjoins(tree: Tree, place: int, statement: cst.CSTNode, gone: set[int]) -> bool:
@@ -304,12 +318,24 @@ def _module_place(tree: Tree, need: Need, first_use: int, removed: Sequence[cst.
 
 def _among(tree: Tree, need: Need, kin: list[tuple[str, cst.CSTNode]]) -> int | None:
     """Behind the last of its kin that sorts before it, else before the first."""
+    # plain imports stand together, before the from-imports
+    plain, named = [p for p in kin if _is_plain(p[1])], [p for p in kin if not _is_plain(p[1])]
+    if not need.name:
+        kin = plain or kin[:1]
+    elif named:
+        kin = named
+    elif plain:
+        return _statement_end(tree, plain[-1][1])
     if not kin:
         return None
     before = [node for module, node in kin if module <= need.module]
     if before:
         return _statement_end(tree, before[-1])
     return tree.source.line_start(tree.span(kin[0][1]).start)
+
+
+def _is_plain(statement: cst.CSTNode) -> bool:
+    return isinstance(statement, cst.SimpleStatementLine) and isinstance(statement.body[0], cst.Import)
 
 
 def _statement_end(tree: Tree, statement: cst.CSTNode) -> int:

@@ -11,11 +11,9 @@ import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from tpu_migrate.python.names import ROOTS, canonical
+from tpu_migrate.python.names import canonical
 from tpu_migrate.python.source import Source, SourceError
-
-MENTIONS = re.compile(rb"xla|XLA|XRT_|PJRT_")
-"""Bytes without which a file can't be about torch_xla."""
+from tpu_migrate.rules import RuleBook
 
 SPAWN = frozenset(("torch_xla.distributed.xla_multiprocessing.spawn", "torch_xla.launch"))
 """Qualified names (canonical) that start worker processes."""
@@ -54,6 +52,8 @@ class ModuleImport:
     names: tuple[tuple[str, str], ...]
     """(imported, bound as); empty for ``import module``."""
     star: bool = False
+    top: bool = True
+    """Runs when the module is imported, so that others can import the names from it."""
 
 
 @dataclass(frozen=True)
@@ -65,11 +65,10 @@ class FileFacts:
     exports: Mapping[str, str] | None = None
     """Module-level names that stand for torch_xla names."""
     spawns: bool = False
+    """Starts workers, or defines the ``_mp_fn`` that Hugging Face's xla_spawn.py starts."""
     spmd: bool = False
     process_group: bool = False
-    """Initialises torch.distributed with the "xla" backend."""
-    makes_group: bool = False
-    """Calls ``init_process_group`` with any backend."""
+    """Calls ``init_process_group``, as programs do before a migration and after it."""
     entry: bool = False
     """Has an ``if __name__ == "__main__"``, or starts workers at module level."""
     uses_xla: bool = False
@@ -84,9 +83,10 @@ def vendor_of(data: bytes) -> str:
     return ""
 
 
-def read_facts(path: str, data: bytes, aliases: Mapping[str, str]) -> FileFacts:
+def read_facts(path: str, data: bytes, book: RuleBook) -> FileFacts:
     """Read a file's facts; a file that can't be parsed has none."""
-    mentions = MENTIONS.search(data) is not None
+    aliases, roots = book.aliases, book.roots
+    mentions = book.mentions(data)
     vendor = vendor_of(data) if mentions else ""
     try:
         with warnings.catch_warnings():
@@ -97,21 +97,22 @@ def read_facts(path: str, data: bytes, aliases: Mapping[str, str]) -> FileFacts:
     imports: list[ModuleImport] = []
     bound: dict[str, str] = {}
     exports: dict[str, str] = {}
-    spmd = spawns = group = entry = False
+    spmd = spawns = entry = False
+    group = b"init_process_group(" in data
     for statement, top in _statements(module):
         if isinstance(statement, ast.Import):
             for alias in statement.names:
-                imports.append(ModuleImport(0, alias.name, ()))
+                imports.append(ModuleImport(0, alias.name, (), top=top))
                 qualified = alias.name if alias.asname else alias.name.partition(".")[0]
-                if qualified.partition(".")[0] in ROOTS:
+                if qualified.partition(".")[0] in roots:
                     bound[alias.asname or qualified] = canonical(qualified, aliases)
                     if top:
                         exports[alias.asname or qualified] = canonical(qualified, aliases)
         elif isinstance(statement, ast.ImportFrom):
             names = tuple((alias.name, alias.asname or alias.name) for alias in statement.names)
             module_name = statement.module or ""
-            imports.append(ModuleImport(statement.level, module_name, names, names[0][0] == "*"))
-            if not statement.level and module_name.partition(".")[0] in ROOTS:
+            imports.append(ModuleImport(statement.level, module_name, names, names[0][0] == "*", top))
+            if not statement.level and module_name.partition(".")[0] in roots:
                 for imported, local in names:
                     bound[local] = canonical(f"{module_name}.{imported}", aliases)
                     if top and imported != "*":
@@ -125,16 +126,14 @@ def read_facts(path: str, data: bytes, aliases: Mapping[str, str]) -> FileFacts:
             entry = True
     if mentions:
         text = data.decode("utf-8", "replace")
-        if "spmd" in text.lower() or "mark_sharding" in text or "Mesh" in text or "SPMD" in text:
-            spmd = any(_is_call_to(node, bound, _SPMD, aliases) for node in ast.walk(module)) or bool(
-                re.search(r"environ[^\n]*XLA_USE_SPMD[^\n]*(?:1|[Tt]rue)", text)
-            )
-        if "spawn" in text or "launch" in text:
+        if _may_call(text, _SPMD):
+            spmd = any(_is_call_to(node, bound, _SPMD, aliases) for node in ast.walk(module))
+        spmd = spmd or bool(re.search(r"environ[^\n]*XLA_USE_SPMD[^\n]*(?:1|[Tt]rue)", text))
+        if _may_call(text, SPAWN):
             spawns = any(_is_call_to(node, bound, SPAWN, aliases) for node in ast.walk(module))
-        group = bool(re.search(r"init_process_group\(\s*(?:backend\s*=\s*)?['\"]xla['\"]", text))
+        spawns = spawns or bool(re.search(r"^def (?:_mp_fn|_launched)\(", text, re.MULTILINE))
         entry = entry or (spawns and any(_has_spawn(s, bound, aliases) for s in module.body))
-    makes_group = b"init_process_group(" in data
-    return FileFacts(path, tuple(imports), exports, spawns, spmd, group, makes_group, entry, mentions, vendor)
+    return FileFacts(path, tuple(imports), exports, spawns, spmd, group, entry, mentions, vendor)
 
 
 def _statements(module: ast.Module) -> Iterator[tuple[ast.stmt, bool]]:
@@ -150,6 +149,11 @@ def _statements(module: ast.Module) -> Iterator[tuple[ast.stmt, bool]]:
             stack.extend((child, inner) for child in reversed(handler.body))
         for case in getattr(statement, "cases", ()):
             stack.extend((child, inner) for child in reversed(case.body))
+
+
+def _may_call(text: str, wanted: frozenset[str]) -> bool:
+    """A quick look whether a call of one of these can be in a text at all."""
+    return any(name.rpartition(".")[2] in text for name in wanted)
 
 
 def _has_spawn(statement: ast.stmt, bound: Mapping[str, str], aliases: Mapping[str, str]) -> bool:

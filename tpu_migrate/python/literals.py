@@ -11,6 +11,8 @@ from collections.abc import Collection, Iterable
 import libcst as cst
 
 from tpu_migrate.python.names import Names, Reference
+from tpu_migrate.python.pattern import literal_value
+from tpu_migrate.python.tree import walk
 
 _ENVIRONMENT = re.compile(r"[A-Z][A-Z0-9_]{3,}")
 _DEVICE_CALLS = re.compile(
@@ -22,9 +24,12 @@ _DEVICE_CALLS = re.compile(
 _DEVICE_KEYWORDS = frozenset(
     ("device", "device_type", "map_location", "devices", "device_map", "target_device")
 )
+_DEVICE_TYPES = frozenset(("cuda", "cpu", "mps", "tpu", "xpu", "npu", "hpu", "meta", "mlu", "musa"))
 _TYPE_CALLS = re.compile(
-    r"(?:^|\.)(?:autocast|init_device_mesh|DeviceMesh|custom_fwd|custom_bwd|fork_rng|GradScaler)$"
+    r"(?:^|\.)(?:autocast|\w*autocast_(?:enabled|dtype|available)|init_device_mesh|DeviceMesh|custom_fwd|custom_bwd|"
+    r"fork_rng|GradScaler)$"
 )
+_KEYWORD = re.compile(r"\b(?:XLA|XRT|PJRT|PT_XLA|TPU|LIBTPU|USE|COLAB)_\w+\s*=[^=]")
 _MODULE_NAME = re.compile(r"torch_xla(?:\.\w+)*")
 
 
@@ -41,6 +46,52 @@ def literal_references(names: Names, environment: Collection[str]) -> Iterable[R
         )
         if meaning is not None and not _is_docstring(names, node):
             yield Reference(node, meaning, names.scope_of(node), ())
+
+
+def keyword_references(names: Names, environment: Collection[str]) -> Iterable[Reference]:
+    """Environment variables named by a keyword: ``os.environ.update(XLA_USE_BF16="1")``."""
+    if "environ" not in names.tree.source.text or not _KEYWORD.search(names.tree.source.text):
+        return
+    for node in walk(names.tree.module):
+        if isinstance(node, cst.Call) and "environ" in names.tree.text(node):
+            for argument in node.args:
+                if argument.keyword is not None and argument.keyword.value in environment:
+                    yield Reference(
+                        argument.keyword, f"env.{argument.keyword.value}", names.scope_of(node), ()
+                    )
+
+
+_FSDP_METHODS = {
+    "clip_grad_norm_": "member.clip_grad_norm_",
+    "get_shard_metadata": "member.get_shard_metadata",
+}
+
+
+def wrapper_method_references(names: Names) -> Iterable[Reference]:
+    """Calls of methods that only torch_xla's FSDP wrappers have, in files that wrap models in them."""
+    noted = (
+        "TODO(tpu-migrate TX52" in names.tree.source.text
+    )  # by an earlier run, which took the wrapper away
+    if not noted and not any("FullyShardedDataParallel" in r.qualified_name for r in names.references):
+        return
+    for node in walk(names.tree.module):
+        if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
+            method = node.func.attr.value
+            receiver = _last_names(node.func.value)
+            if method in _FSDP_METHODS and receiver.rpartition(".")[2] not in ("utils", "clip_grad"):
+                yield Reference(node.func, _FSDP_METHODS[method], names.scope_of(node), ())
+
+
+def found_inf_references(names: Names) -> Iterable[Reference]:
+    """Calls with a ``found_inf`` argument, in files that use the optimizers which took one."""
+    noted = "TODO(tpu-migrate TX608)" in names.tree.source.text  # by an earlier run
+    if not noted and not any(r.qualified_name.startswith("torch_xla.amp.syncfree") for r in names.references):
+        return
+    for node in walk(names.tree.module):
+        if isinstance(node, cst.Call):
+            for argument in node.args:
+                if argument.keyword is not None and argument.keyword.value == "found_inf":
+                    yield Reference(node, "call.found_inf", names.scope_of(node), ())
 
 
 def _formatted(node: cst.FormattedString) -> str | None:
@@ -68,6 +119,10 @@ def _meaning(names: Names, node: cst.SimpleString, environment: Collection[str])
     if value == "openxla" or value in ("openxla_eval", "aot_torchxla_trace_once", "torchxla_trace_once"):
         return "string.compile_backend"
     if _MODULE_NAME.fullmatch(value):
+        argument = names.tree.parent(node)
+        call = names.tree.parent(argument) if isinstance(argument, cst.Arg) else None
+        if isinstance(call, cst.Call) and _last_names(call.func).endswith("find_spec"):
+            return "string.find_spec"
         return "string.module"
     if "torch_xla" in value:
         return "string.text"
@@ -112,6 +167,10 @@ def _comparison(names: Names, comparison: cst.CSTNode | None) -> str:
     if isinstance(comparison, cst.Comparison):
         sides = [comparison.left, *(target.comparator for target in comparison.comparisons)]
         for side in sides:
+            if isinstance(side, (cst.Tuple, cst.List, cst.Set)):
+                strings = {literal_value(element.value) for element in side.elements}
+                if strings & _DEVICE_TYPES:
+                    return "string.device_comparison"
             text = _last_names(side)
             last = text.rpartition(".")[2].lower()
             if "device" in text.lower() or text.endswith(".type") or last in ("type", "dev"):

@@ -52,7 +52,10 @@ class Matcher:
                     table = self._names
                 table[pattern.qualified_name].append((rule, pattern))
         for calls in self._calls.values():
-            calls.sort(key=lambda entry: (_generality(entry[1]), entry[0].code))
+            calls.sort(key=lambda entry: (_generality(entry[1]), not entry[0].own, entry[0].code))
+        for table in (self._names, self._prefixes):
+            for entries in table.values():
+                entries.sort(key=lambda entry: (not entry[0].own, entry[0].code))
 
     @property
     def known_names(self) -> set[str]:
@@ -77,23 +80,30 @@ class Matcher:
         name = qualified_name
         calls = [entry for entry in self._calls.get(qualified_name, ()) if self._fits(entry[0], kind)]
         if calls and not any(self._fits(rule, kind) for rule, _ in self._names.get(qualified_name, ())):
-            rule, pattern = next((entry for entry in calls if _generality(entry[1]) == (0, False)), calls[-1])
-            name_only = Pattern(qualified_name, qualified_name)
             reason = (
-                "its arguments are of a form no rule knows"
-                if call is not None
-                else "passed on, not called here"
+                "passed on, not called here" if call is None else "its arguments are of a form no rule knows"
             )
-            return Match(rule, name_only, None, qualified_name, reason)
+            return self._passed_on(qualified_name, kind, reason)
         while name:
             for rule, pattern in self._names.get(name, ()):
-                if self._fits(rule, kind):
+                exact = rule.options.get("exact") and name != qualified_name
+                if self._fits(rule, kind) and not exact:
                     return Match(rule, pattern, None, name)
+            if name != qualified_name and any(
+                self._fits(rule, kind) for rule, _ in self._calls.get(name, ())
+            ):
+                return self._passed_on(name, kind, "an attribute of it is used")
             for rule, pattern in self._prefixes.get(name, ()):
                 if name != qualified_name and self._fits(rule, kind):
                     return Match(rule, pattern, None, name)
             name = name.rpartition(".")[0]
         return None
+
+    def _passed_on(self, name: str, kind: str, reason: str) -> Match:
+        """The rule to name where a function is used in a way that no pattern is about."""
+        calls = [entry for entry in self._calls[name] if self._fits(entry[0], kind)]
+        rule, _ = next((entry for entry in calls if _generality(entry[1]) == (0, False)), calls[-1])
+        return Match(rule, Pattern(name, name), None, name, reason)
 
     @staticmethod
     def _fits(rule: Rule, kind: str) -> bool:

@@ -7,16 +7,17 @@ attributes, and leaves out whatever a parameter, a local or a class shadows.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import libcst as cst
 
-from tpu_migrate.python.tree import Tree, children
+from tpu_migrate.python.tree import Tree, children, walk
 
-ROOTS = ("torch_xla", "torch_xla_py")
-"""Top-level modules whose names are followed."""
+ROOTS = frozenset(("torch_xla", "torch_xla_py"))
+"""Top-level modules whose names are followed, unless a rule book names more."""
 
 
 @dataclass(eq=False)
@@ -81,6 +82,8 @@ class Reference:
     """The bindings the first name of the chain may come from."""
     ambiguous: Binding | None = None
     """A binding of the same name that is something else, where there is one."""
+    quoted: bool = False
+    """Inside a quoted annotation; ``node`` is the string."""
     via_attribute: bool = False
     """Reached through ``self.name`` or ``Class.name``, not through a plain name."""
 
@@ -116,6 +119,12 @@ class Names:
     prefers_single_quotes: bool = False
     _qualify: Callable[[cst.BaseExpression, Scope], str | None] = lambda node, scope: None
 
+    def release(self) -> None:
+        """Take scopes and bindings apart, so that the tree is freed without the cyclic collector."""
+        for scope in self.scopes.values():
+            scope.bindings.clear()
+            scope.redirected.clear()
+
     def scope_of(self, node: cst.CSTNode) -> Scope:
         """The scope a node stands in."""
         for ancestor in self.tree.ancestors(node):
@@ -142,7 +151,8 @@ class Repository:
     """Path of a module -> the torch_xla names it re-exports."""
 
 
-_REPOSITORY = "repository:"
+REPOSITORY = "repository:"
+"""Begins the qualified names of the repository's own modules; their path follows."""
 
 
 def resolve(
@@ -151,6 +161,7 @@ def resolve(
     aliases: Mapping[str, str],
     known: Iterable[str] = (),
     repository: Repository | None = None,
+    roots: frozenset[str] = ROOTS,
 ) -> Names:
     """Find all uses of torch_xla names in a tree.
 
@@ -160,10 +171,11 @@ def resolve(
         aliases: dotted prefix -> canonical prefix, applied to every qualified name.
         known: qualified names that star imports may bring in.
         repository: other modules, for re-exports.
+        roots: top-level modules whose names are followed.
     """
     collector = _Collector(tree)
     collector.run()
-    return _Resolver(tree, path, collector, aliases, known, repository or Repository()).run()
+    return _Resolver(tree, path, collector, aliases, known, repository or Repository(), roots).run()
 
 
 def canonical(qualified_name: str, aliases: Mapping[str, str]) -> str:
@@ -214,6 +226,7 @@ class _Collector:
         self.imports: list[tuple[cst.Import | cst.ImportFrom, Scope]] = []
         self.attributes: list[tuple[cst.Assign, cst.Attribute, Scope]] = []
         self.strings: list[cst.SimpleString | cst.FormattedString] = []
+        self.quoted: list[tuple[cst.SimpleString, Scope]] = []
         self.quotes = {"'": 0, '"': 0}
         self.handlers: dict[type, Callable[[cst.CSTNode, Scope], None]] = {
             cst.FunctionDef: self._function,
@@ -243,12 +256,15 @@ class _Collector:
             cst.FormattedString: self._fstring,
             cst.MatchAs: self._match_capture,
             cst.MatchStar: self._match_capture,
+            cst.MatchMapping: self._match_rest,
+            cst.Annotation: self._annotation,
         }
 
     def run(self) -> None:
         for child in children(self.tree.module):
             self._visit(child, self.tree.module, self.module_scope)
         self.tree.parents = self.parents
+        self.handlers.clear()  # they hold the collector, and that the tree
 
     def _visit(self, node: cst.CSTNode, parent: cst.CSTNode, scope: Scope) -> None:
         self.parents[id(node)] = parent
@@ -433,6 +449,19 @@ class _Collector:
             self._bind(name.value, scope, name, node)
         self._rest(node, scope, name)
 
+    def _match_rest(self, node: cst.CSTNode, scope: Scope) -> None:
+        assert isinstance(node, cst.MatchMapping)
+        if node.rest is not None:
+            self.parents[id(node.rest)] = node
+            self._bind(node.rest.value, scope, node.rest, node)
+        self._rest(node, scope, node.rest)
+
+    def _annotation(self, node: cst.CSTNode, scope: Scope) -> None:
+        for inner in walk(node):
+            if isinstance(inner, cst.SimpleString):
+                self.quoted.append((inner, scope))
+        self._rest(node, scope)
+
     def _global(self, node: cst.CSTNode, scope: Scope) -> None:
         assert isinstance(node, (cst.Global, cst.Nonlocal))
         for item in node.names:
@@ -493,8 +522,9 @@ class _Resolver:
         aliases: Mapping[str, str],
         known: Iterable[str],
         repository: Repository,
+        roots: frozenset[str],
     ) -> None:
-        self.tree, self.path, self.collected = tree, path, collected
+        self.tree, self.path, self.collected, self.roots = tree, path, collected, roots
         self.aliases, self.repository = aliases, repository
         self.known = known
         self.meanings: dict[tuple[int, str], _Meaning | None] = {}
@@ -514,9 +544,26 @@ class _Resolver:
             self.collected.quotes["'"] > self.collected.quotes['"'],
             self._qualify,
         )
-        if imports or self.stars:
+        if imports or self.stars or self._imports_from_repository():
             names.references = self._references()
         return names
+
+    def _is_ours(self, qualified_name: str) -> bool:
+        return qualified_name.partition(".")[0] in self.roots
+
+    def _imports_from_repository(self) -> bool:
+        for statement, _ in self.collected.imports:
+            if isinstance(statement, cst.Import):
+                for alias in statement.names:
+                    module = self.repository.find_module(self.path, 0, alias.evaluated_name)
+                    if module is not None and self.repository.exports.get(module):
+                        return True
+        return any(
+            (binding.qualified_name or "").startswith(REPOSITORY)
+            for scope in self.collected.scopes.values()
+            for bindings in scope.bindings.values()
+            for binding in bindings
+        )
 
     # imports
 
@@ -537,13 +584,13 @@ class _Resolver:
         ours = self.repository.find_module(self.path, 0, dotted)
         if alias.asname is not None:
             local = alias.evaluated_alias or dotted
-            qualified = _REPOSITORY + ours if ours else dotted
+            qualified = REPOSITORY + ours if ours else dotted
         else:
             local = qualified = dotted.partition(".")[0]
             if ours and "." not in dotted:
-                qualified = _REPOSITORY + ours
+                qualified = REPOSITORY + ours
         binding = self._name_binding(scope, local, alias, qualified)
-        if _is_ours(dotted):
+        if self._is_ours(dotted):
             yield ImportUse(statement, alias, local, canonical(dotted, self.aliases), scope, binding)
 
     def _from_import(self, statement: cst.ImportFrom, scope: Scope) -> Iterable[ImportUse]:
@@ -552,7 +599,7 @@ class _Resolver:
         repository_path = self.repository.find_module(self.path, level, module)
         exports = self.repository.exports.get(repository_path or "", {})
         if isinstance(statement.names, cst.ImportStar):
-            if not level and _is_ours(module):
+            if not level and self._is_ours(module):
                 use = ImportUse(statement, statement.names, "*", canonical(module, self.aliases), scope, None)
                 self.stars.append(use)
                 yield use
@@ -563,7 +610,7 @@ class _Resolver:
         for alias in statement.names:
             imported = alias.evaluated_name
             local = alias.evaluated_alias or imported
-            if not level and _is_ours(module):
+            if not level and self._is_ours(module):
                 qualified = f"{module}.{imported}"
                 binding = self._name_binding(scope, local, alias, qualified)
                 yield ImportUse(statement, alias, local, canonical(qualified, self.aliases), scope, binding)
@@ -575,7 +622,7 @@ class _Resolver:
                 submodule = self.repository.find_module(
                     self.path, level, f"{module}.{imported}" if module else imported
                 )
-                qualified = _REPOSITORY + submodule if submodule else f"{'.' * level}{module}.{imported}"
+                qualified = REPOSITORY + submodule if submodule else f"{'.' * level}{module}.{imported}"
                 self._name_binding(scope, local, alias, qualified)
 
     def _name_binding(
@@ -617,9 +664,9 @@ class _Resolver:
                 if not _is_none(binding.value):
                     other = other or binding
                 continue
-            if not meaning.startswith(_REPOSITORY):
+            if not meaning.startswith(REPOSITORY):
                 meaning = canonical(meaning, self.aliases)
-            if qualified is None or (not _is_ours(qualified) and _is_ours(meaning)):
+            if qualified is None or (not self._is_ours(qualified) and self._is_ours(meaning)):
                 qualified, fitting, other = meaning, [binding], other or (fitting[0] if fitting else None)
             elif meaning == qualified:
                 fitting.append(binding)
@@ -654,12 +701,18 @@ class _Resolver:
         return self._extend(meaning.qualified_name, list(reversed(attributes)))
 
     def _extend(self, qualified: str, attributes: list[str]) -> str:
-        if qualified.startswith(_REPOSITORY) and attributes:
-            exports = self.repository.exports.get(qualified[len(_REPOSITORY) :], {})
+        if qualified.startswith(REPOSITORY) and attributes:
+            exports = self.repository.exports.get(qualified[len(REPOSITORY) :], {})
             if attributes[0] in exports:
                 return self._extend(exports[attributes[0]], attributes[1:])
+        if attributes and not self._is_ours(qualified) and not qualified.startswith(REPOSITORY):
+            for count in range(1, len(attributes)):
+                module = self.repository.find_module(self.path, 0, ".".join([qualified, *attributes[:count]]))
+                exports = self.repository.exports.get(module or "", {})
+                if attributes[count] in exports:
+                    return self._extend(exports[attributes[count]], attributes[count + 1 :])
         result = ".".join([qualified, *attributes])
-        return result if result.startswith(_REPOSITORY) else canonical(result, self.aliases)
+        return result if result.startswith(REPOSITORY) else canonical(result, self.aliases)
 
     # references
 
@@ -672,11 +725,24 @@ class _Resolver:
                     continue
                 chain, attributes = self._chain(node)
                 qualified = self._extend(meaning.qualified_name, attributes)
-                if _is_ours(qualified):
+                if self._is_ours(qualified):
                     references.append(Reference(chain, qualified, scope, meaning.bindings, meaning.ambiguous))
         references.extend(self._attribute_references())
+        references.extend(self._quoted_references())
         references.sort(key=lambda reference: self.tree.span(reference.node).start)
         return references
+
+    def _quoted_references(self) -> Iterable[Reference]:
+        for node, scope in self.collected.quoted:
+            for dotted in re.findall(r"[^\W\d]\w*(?:\.\w+)*", node.value):
+                root, *attributes = dotted.split(".")
+                meaning = self._lookup(root, scope)
+                if meaning is not None:
+                    qualified = self._extend(meaning.qualified_name, attributes)
+                    if self._is_ours(qualified):
+                        yield Reference(
+                            node, qualified, scope, meaning.bindings, meaning.ambiguous, quoted=True
+                        )
 
     def _chain(self, node: cst.BaseExpression) -> tuple[cst.BaseExpression, list[str]]:
         """The longest attribute chain that starts at ``node``."""
@@ -712,7 +778,7 @@ class _Resolver:
         meanings = {
             key: found[0]
             for key, found in held.items()
-            if len(found) == 1 and found[0][0] and _is_ours(found[0][0])
+            if len(found) == 1 and found[0][0] and self._is_ours(found[0][0])
         }
         if not meanings:
             return
@@ -738,10 +804,6 @@ class _Resolver:
         while scope is not None and not scope.is_class:
             scope = scope.parent
         return scope
-
-
-def _is_ours(qualified_name: str) -> bool:
-    return qualified_name.partition(".")[0] in ROOTS
 
 
 def _is_none(value: cst.BaseExpression | None) -> bool:

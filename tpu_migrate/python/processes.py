@@ -26,7 +26,9 @@ def grouped_functions(names: Names, spawners: Collection[str]) -> frozenset[int]
     functions = {
         node.name.value: node
         for node in tree.module.body
-        if isinstance(node, cst.FunctionDef) and len(names.module_scope.bindings[node.name.value]) == 1
+        if isinstance(node, cst.FunctionDef)
+        and not node.decorators
+        and len(names.module_scope.bindings[node.name.value]) == 1
     }
     workers: set[str] = set()
     spawn_arguments: set[int] = set()

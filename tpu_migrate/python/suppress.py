@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from tpu_migrate.python.comments import comments_in
+
 _COMMENT = re.compile(r"#\s*tpu-migrate:\s*ignore(?:\[([^\]]*)\])?")
 
 
@@ -15,7 +17,8 @@ class Suppressions:
         if "tpu-migrate" not in text:
             return
         for number, line in enumerate(re.split(r"\r\n|\n|\r", text), 1):
-            if found := _COMMENT.search(line):
+            comment = next(iter(comments_in(line)), "")
+            if found := _COMMENT.match(comment) or _COMMENT.search(comment):
                 self._lines[number] = tuple(
                     code.strip() for code in (found[1] or "").split(",") if code.strip()
                 )

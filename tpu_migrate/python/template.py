@@ -28,19 +28,19 @@ DEVICE = {
         "device": "torch.device('tpu')",
         "device_string": "'tpu'",
         "type": "'tpu'",
+        "is": "== 'tpu'",
         "available": (
             "torch.accelerator.is_available() and torch.accelerator.current_accelerator().type == 'tpu'"
         ),
         "backend": "'tpu_dist'",
     },
-    "accelerator": {
-        "device": "torch.accelerator.current_accelerator()",
-        "device_string": "torch.accelerator.current_accelerator()",
-        "type": "torch.accelerator.current_accelerator().type",
+    "accelerator": {  # None on a machine that has none: such code runs on the CPU there
+        "device": "torch.accelerator.current_accelerator() or torch.device('cpu')",
+        "device_string": "torch.accelerator.current_accelerator() or torch.device('cpu')",
+        "type": "(torch.accelerator.current_accelerator() or torch.device('cpu')).type",
+        "is": "!= 'cpu'",
         "available": "torch.accelerator.is_available()",
-        "backend": (
-            "torch.distributed.get_default_backend_for_device(torch.accelerator.current_accelerator())"
-        ),
+        "backend": "",
     },
 }
 """What ``@name`` stands for, by the ``device`` setting."""
@@ -133,12 +133,13 @@ def _names(pieces: tuple[Piece, ...]) -> list[str]:
 
 
 @functools.cache
-def parse_template(text: str, device: str = "tpu") -> Template:
+def parse_template(text: str, device: str = "tpu", roots: frozenset[str] = frozenset()) -> Template:
     """Parse a template: an expression, or statements.
 
     Args:
         text: the template.
         device: the ``device`` setting, which decides what ``@device`` and its kin become.
+        roots: top-level modules besides torch and the standard library's that it names.
 
     Raises:
         TemplateError: it isn't Python once the holes are filled.
@@ -149,8 +150,10 @@ def parse_template(text: str, device: str = "tpu") -> Template:
         if found[1] not in values:
             raise TemplateError(f"{text!r}: @{found[1]} is unknown; expected @{', @'.join(values)}")
         inserted = values[found[1]]
-        alone = text.strip() == found[0]
-        return inserted if alone or " " not in inserted else f"({inserted})"
+        if found[1] == "is":
+            return inserted
+        tight = text.strip() != found[0] and " " in inserted and not inserted.endswith((").type", "')"))
+        return f"({inserted})" if tight else inserted
 
     source = re.sub(r"@(\w+)", value, text.strip("\n"))
     source = re.sub(r"[$](\w+)[?]", _OPTIONAL + r"\1", source)
@@ -162,7 +165,7 @@ def parse_template(text: str, device: str = "tpu") -> Template:
     offsets = [0]
     for line in source.splitlines(keepends=True):
         offsets.append(offsets[-1] + len(line))
-    reader = _Reader(source, offsets)
+    reader = _Reader(source, offsets, _MODULES | roots)
     pieces = tuple(reader.pieces(module, 0, len(source)))
     loose = (
         len(module.body) == 1
@@ -173,8 +176,8 @@ def parse_template(text: str, device: str = "tpu") -> Template:
 
 
 class _Reader:
-    def __init__(self, source: str, offsets: list[int]) -> None:
-        self.source, self.offsets = source, offsets
+    def __init__(self, source: str, offsets: list[int], modules: frozenset[str]) -> None:
+        self.source, self.offsets, self.modules = source, offsets, modules
 
     def span(self, node: ast.expr | ast.keyword | ast.stmt) -> tuple[int, int]:
         assert node.end_lineno is not None and node.end_col_offset is not None
@@ -212,7 +215,7 @@ class _Reader:
                     name = root.removeprefix(_CAPTURE).removeprefix(_OPTIONAL)
                     tight = not _roomy(node, parent) or "." in dotted
                     found.append((start, start + len(root), [Hole(name, tight)]))
-                elif root in _MODULES:
+                elif root in self.modules:
                     found.append((start, end, [Name(dotted)]))
                 return
         if isinstance(node, ast.Call) and any(_deciding(argument) for argument in _arguments(node)):
@@ -310,8 +313,6 @@ ATOMS = (
     cst.Subscript,
     cst.SimpleString,
     cst.FormattedString,
-    cst.Integer,
-    cst.Float,
     cst.List,
     cst.Dict,
     cst.Set,

@@ -8,6 +8,8 @@ text it was parsed from. Edits are then made on the text, so nothing outside the
 from __future__ import annotations
 
 import dataclasses
+import itertools
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -65,31 +67,39 @@ def walk(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
 
 
 class _Recorder(CodegenState):
-    """Code generation that notes where each node begins and ends."""
+    """Code generation that notes which tokens each node is made of.
+
+    The hooks are closures and the tokens' own ``append``: they run once a node, over a million times
+    in a large repository, and attribute look-ups are most of what they would cost.
+    """
 
     def __init__(self, module: cst.Module) -> None:
         super().__init__(module.default_indent, module.default_newline)
-        self.position = 0
+        tokens = self.tokens
+        starts: list[int] = []
         self.inner: dict[int, tuple[int, int]] = {}
         self.outer: dict[int, tuple[int, int]] = {}
-        self._starts: list[int] = []
+        outer = self.outer
+        push, pop = starts.append, starts.pop
 
-    def add_token(self, value: str) -> None:
-        self.tokens.append(value)
-        self.position += len(value)
+        def before_codegen(node: cst.CSTNode) -> None:
+            push(len(tokens))
 
-    def add_indent_tokens(self) -> None:
-        self.tokens.extend(self.indent_tokens)
-        self.position += sum(map(len, self.indent_tokens))
+        def after_codegen(node: cst.CSTNode) -> None:
+            outer[id(node)] = (pop(), len(tokens))
 
-    def before_codegen(self, node: cst.CSTNode) -> None:
-        self._starts.append(self.position)
-
-    def after_codegen(self, node: cst.CSTNode) -> None:
-        self.outer[id(node)] = (self._starts.pop(), self.position)
+        self.add_token = tokens.append  # type: ignore[method-assign, assignment]
+        self.before_codegen = before_codegen  # type: ignore[method-assign]
+        self.after_codegen = after_codegen  # type: ignore[method-assign]
 
     def record_syntactic_position(self, node: cst.CSTNode, **ends: Any) -> Any:
+        if not ends and not getattr(node, "lpar", True):
+            return _SAME  # an expression without parentheses begins and ends where its text does
         return _Recording(self, node, **ends)
+
+    def offsets(self) -> list[int]:
+        """Offset of each token's first character, and of the end."""
+        return [0, *itertools.accumulate(map(len, self.tokens))]
 
 
 class _Recording:
@@ -105,16 +115,45 @@ class _Recording:
         self.recorder, self.node, self.start_node, self.end_node = recorder, node, start_node, end_node
 
     def __enter__(self) -> None:
-        self.start = self.recorder.position
+        self.start = len(self.recorder.tokens)
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, failure: type[BaseException] | None, *_: object) -> None:
+        if failure is not None:
+            return
         recorder = self.recorder
-        start, end = self.start, recorder.position
+        start, end = self.start, len(recorder.tokens)
         if self.start_node is not None:
             start = recorder.inner.get(id(self.start_node), recorder.outer[id(self.start_node)])[0]
         if self.end_node is not None:
             end = recorder.inner.get(id(self.end_node), recorder.outer[id(self.end_node)])[1]
         recorder.inner[id(self.node)] = (start, end)
+
+
+def _last_blanks(text: str) -> str:
+    """Empty lines at the end, where some of them hold blanks."""
+    rest = text[len(text.rstrip()) :]
+    _, newline, blanks = rest.partition("\n")
+    return blanks if newline and blanks.strip("\r\n") else ""
+
+
+class _Nothing:
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+_SAME = _Nothing()
+
+
+def _plainly(error: cst.ParserSyntaxError, text: str) -> str:
+    """What is wrong, in a sentence; libcst lists the thirty tokens that it would have taken instead."""
+    lines = text.splitlines()
+    line = lines[error.raw_line - 1] if 0 < error.raw_line <= len(lines) else ""
+    if re.match(r"""\s*(?:[^'"#]*[:;]\s*)?print[ \t]+[\w'"`]""", line):
+        return "this is not Python 3 (print statement)"
+    return "syntax error"
 
 
 class Tree:
@@ -128,29 +167,32 @@ class Tree:
         """
         self.source = source
         try:
-            self.module = cst.parse_module(source.text)
+            # blanks at the very end are no part of any node, and libcst may lose them
+            text = source.text[: len(source.text) - len(_last_blanks(source.text))]
+            self.module = cst.parse_module(text)
             recorder = _Recorder(self.module)
             self.module._codegen(recorder)
         except cst.ParserSyntaxError as error:
-            raise TreeError(error.message, error.raw_line, error.raw_column + 1) from None
+            raise TreeError(_plainly(error, source.text), error.raw_line, error.raw_column + 1) from None
         except RecursionError:
             raise TreeError("it is nested too deeply to be read") from None
         except Exception as error:
             # libcst reports a few malformed files by exceptions of other kinds
             raise TreeError(f"libcst can't read it ({type(error).__name__}: {error})") from None
-        if "".join(recorder.tokens) != source.text:
+        if "".join(recorder.tokens) != text:
             raise TreeError("libcst does not write it back unchanged")
-        self._inner, self._outer = recorder.inner, recorder.outer
+        self._inner, self._outer, self._offsets = recorder.inner, recorder.outer, recorder.offsets()
         self._parents: dict[int, cst.CSTNode] | None = None
 
     def span(self, node: cst.CSTNode) -> Span:
         """Where a node stands, without its parentheses, leading lines and trailing comment."""
-        found = self._inner.get(id(node)) or self._outer[id(node)]
-        return Span(*found)
+        start, end = self._inner.get(id(node)) or self._outer[id(node)]
+        return Span(self._offsets[start], self._offsets[min(end, len(self._offsets) - 1)])
 
     def outer_span(self, node: cst.CSTNode) -> Span:
         """Where a node stands with its parentheses; for statements with leading and trailing lines."""
-        return Span(*self._outer[id(node)])
+        start, end = self._outer[id(node)]
+        return Span(self._offsets[start], self._offsets[min(end, len(self._offsets) - 1)])
 
     def text(self, node: cst.CSTNode) -> str:
         """The node's source, without its parentheses."""

@@ -58,9 +58,9 @@ _SECTIONS: tuple[tuple[str, Callable[[Finding], bool]], ...] = (
 def _row(finding: Finding) -> str:
     cell = "" if finding.cell is None else f"cell {finding.cell}:"
     where = code(f"{finding.path}:{cell}{finding.line}:{finding.column}")
-    text = (
-        finding.message if label(finding) in ("review", "manual") else f"{label(finding)}: {finding.message}"
-    )
+    word = label(finding)
+    said = word in ("review", "manual") or finding.message.startswith(f"{word}: ")
+    text = finding.message if said else f"{word}: {finding.message}"
     return f"| {where} | {plain(finding.code)} | {plain(text)} | {code(_short(finding.before))} |"
 
 

@@ -166,7 +166,9 @@ def _group(group: list[Finding], paint: Paint, width: int, prefix: str) -> Itera
     first, *others = group
     where = f"{visible(prefix + first.path)}:{_place(first)}:"
     word = label(first)
-    head, *rest = visible(first.message).strip().split("\n")
+    # "not rewritten: its value is used" is the label and the reason in one
+    message = visible(first.message).strip().removeprefix(f"{word}: ")
+    head, *rest = message.split("\n")
     lines = _wrapped(f"{where} {first.code} {word}: {head}", width, "", "  ")
     # Painted after wrapping: colour codes have no width. A long path may leave the code for the second line.
     if lines[0].startswith(where):

@@ -38,6 +38,12 @@ def collective(site: Site) -> Rewrite:
             raise Refused(
                 f"{name}={shorten(site.text(capture.node), 40)} has no place in the rewrite; {hint}"
             )
+    first_argument = site.captures.single[str(keep[0] if keep[0] != "reduce_type" else keep[1])].node
+    if isinstance(first_argument, (cst.List, cst.Tuple)) and options["helper"] not in (
+        "all_reduce",
+        "broadcast_tensors",
+    ):
+        raise Refused("it is given a list of tensors; call it for each")
     parts: list[Part] = [site.use_helper(str(options["helper"])), "("]
     first = True
     for argument in site.call.args:
@@ -81,7 +87,7 @@ def rendezvous(site: Site) -> Rewrite:
     if site.has_group:
         return site.replace(site.template(barrier))
     if site.context.kind == "single-process":
-        return Rewrite(site.delete_statement().edits, "One process has nobody to wait for.")
+        return Rewrite(site.delete_statement().edits, message="One process has nobody to wait for.")
     return site.statements(f"if {INITIALIZED}:\n    {barrier}", statement)
 
 
@@ -96,7 +102,7 @@ def reduce_gradients(site: Site) -> Rewrite:
             "it reduces over groups of ranks; make a process group for each and reduce the gradients in it"
         )
     if site.context.kind in ALONE:
-        return site.delete_statement()
+        return Rewrite(site.delete_statement().edits, message="One process has nothing to average.")
     optimizer = site.capture("optimizer").node
     assert optimizer is not None
     return site.replace((site.use_helper("average_gradients"), "(", site.tree.outer_span(optimizer), ")"))

@@ -50,13 +50,20 @@ def plan_ddp(site: Site) -> list[Edit] | None:
         return None
     wrapped_at = tree.span(last).end
     edits: list[Edit] = []
+    loop = next(
+        (a for a in tree.ancestors(site.node) if isinstance(a, (cst.For, cst.While, cst.FunctionDef))), worker
+    )
+    called = False
     for node, used_in in names.loads.get(model, ()):
         if _owner(used_in, model) is not scope:
             continue
         parent = tree.parent(node)
+        if isinstance(parent, cst.Arg) and _broadcasts(site, parent):
+            continue
         if isinstance(parent, cst.Call) and parent.func is node:
             if tree.span(node).start < wrapped_at:
                 return None
+            called = called or tree.span(node) in tree.span(loop)
             continue
         if not isinstance(parent, cst.Attribute) or parent.value is not node:
             return None
@@ -67,12 +74,20 @@ def plan_ddp(site: Site) -> list[Edit] | None:
             edits.append(Edit(Span(tree.span(node).end, tree.span(node).end), (".module",)))
         elif method not in _HARMLESS:
             return None
-    if not _backward_just_before(site, optimizer.value, model):
+    if not called or not _backward_just_before(site, optimizer.value, model):
         return None
     indent = site.indent_of(last)
     end = tree.source.line_end(wrapped_at)
-    text = f"{indent}{model} = {site.spell(_DDP)}({model}){tree.source.newline}"
+    text = f"{indent}{model} = {site.spell(_DDP)}({model}, broadcast_buffers=False){tree.source.newline}"
     return [*edits, Edit(Span(end, end), (text,))]
+
+
+def _broadcasts(site: Site, argument: cst.Arg) -> bool:
+    """Whether an argument is that of ``xm.broadcast_master_param``."""
+    call = site.tree.parent(argument)
+    if not isinstance(call, cst.Call):
+        return False
+    return (site.context.names.qualified_name(call.func) or "").endswith(".broadcast_master_param")
 
 
 def _owner(scope: Scope, name: str) -> Scope | None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import libcst as cst
 
-from tpu_migrate.findings import Edit
+from tpu_migrate.findings import Edit, Safety
 from tpu_migrate.python.edits import Delete
 from tpu_migrate.python.pattern import is_literal, literal_value
 from tpu_migrate.python.site import Refused, Rewrite, Site, shorten
@@ -29,6 +31,69 @@ def replace_string(site: Site) -> Rewrite:
     if isinstance(site.tree.parent(node), cst.ConcatenatedString):
         raise Refused("it is part of a longer string")
     return site.replace(parts)
+
+
+def device_string(site: Site) -> Rewrite:
+    """Name the device in a string, or put the device itself there in device-agnostic code.
+
+    x.to("xla")   ->  x.to("tpu")
+    x.to("xla")   ->  x.to(torch.accelerator.current_accelerator() or torch.device("cpu"))
+    """
+    if site.context.settings.device == "tpu":
+        return _same_quotes(site, "tpu")
+    argument = site.tree.parent(site.node)
+    call = site.tree.parent(argument) if isinstance(argument, cst.Arg) else None
+    if isinstance(call, cst.Call) and len(call.args) == 1 and site.text(call.func).endswith("device"):
+        return site.replace(site.template("@device"), True, call)
+    return site.replace(site.template("@device_string"), True)
+
+
+def device_comparison(site: Site) -> Rewrite:
+    """Compare with the new device type; device-agnostic code asks whether it isn't the CPU.
+
+    x.device.type == "xla"   ->  x.device.type == "tpu"
+    x.device.type == "xla"   ->  x.device.type != "cpu"
+    """
+    source = site.tree.source.text
+    if site.context.settings.device == "tpu" or re.search("['\"]cuda", source):
+        return _same_quotes(site, "tpu")  # other devices have branches of their own
+    target = site.tree.parent(site.node)
+    if not isinstance(target, cst.ComparisonTarget) or not isinstance(
+        target.operator, (cst.Equal, cst.NotEqual)
+    ):
+        return site.replace(site.template("@type"))
+    operator = "!=" if isinstance(target.operator, cst.Equal) else "=="
+    rewrite = _same_quotes(site, "cpu")
+    span = site.tree.outer_span(target.operator)
+    written = site.tree.source.text[span.start : span.end]
+    return Rewrite((*rewrite.edits, Edit(span, (written.replace(written.strip(), operator),))))
+
+
+def process_group(site: Site) -> Rewrite:
+    """Name TorchTPU's process-group backend; device-agnostic code leaves the choice to torch.
+
+    dist.init_process_group("xla")  ->  dist.init_process_group("tpu_dist")
+    dist.init_process_group("xla")  ->  dist.init_process_group()
+    """
+    if site.context.settings.device == "tpu":
+        return _same_quotes(site, "tpu_dist")
+    argument = site.tree.parent(site.node)
+    call = site.tree.parent(argument) if isinstance(argument, cst.Arg) else None
+    if isinstance(argument, cst.Arg) and isinstance(call, cst.Call):
+        later = call.args[list(call.args).index(argument) + 1 :]
+        if all(other.keyword is not None for other in later):
+            return Rewrite((Edit(argument_deletion(site.tree, call, argument)),))
+    raise Refused(
+        "which backend device-agnostic code has depends on the device; ask torch.distributed.get_backend()"
+    )
+
+
+def _same_quotes(site: Site, text: str) -> Rewrite:
+    """Change what stands between a string's quotes."""
+    node = site.node
+    if not isinstance(node, cst.SimpleString) or isinstance(site.tree.parent(node), cst.ConcatenatedString):
+        raise Refused("it is part of a longer string")
+    return Rewrite((Edit(site.tree.span(node), (f"{node.prefix}{node.quote}{text}{node.quote}",)),))
 
 
 def drop_string_argument(site: Site) -> Rewrite:
@@ -66,6 +131,31 @@ def module_flag(site: Site) -> Rewrite:
     raise Refused("the module itself is used as a value")
 
 
+def find_spec(site: Site) -> Rewrite:
+    """Ask for the device instead of the package.
+
+    importlib.util.find_spec("torch_xla") is not None   ->  torch.accelerator.is_available() and ...
+    """
+    argument = site.tree.parent(site.node)
+    call = site.tree.parent(argument) if argument is not None else None
+    parent = site.tree.parent(call) if call is not None else None
+    assert isinstance(call, cst.Call)
+    if isinstance(parent, cst.Comparison) and parent.left is call and len(parent.comparisons) == 1:
+        target = parent.comparisons[0]
+        if isinstance(target.comparator, cst.Name) and target.comparator.value == "None":
+            if isinstance(target.operator, (cst.IsNot, cst.NotEqual)):
+                return site.replace(site.template("@available"), site.is_loose("@available"), parent)
+            if isinstance(target.operator, (cst.Is, cst.Equal)):
+                return site.replace(site.template("not @available"), True, parent)
+    if _is_tested(call, parent):
+        return site.replace(site.template("@available"), site.is_loose("@available"), call)
+    if isinstance(parent, cst.Arg):
+        outer = site.tree.parent(parent)
+        if isinstance(outer, cst.Call) and site.text(outer.func) == "bool":
+            return site.replace(site.template("@available"), site.is_loose("@available"), outer)
+    raise Refused("what is found is used as a value")
+
+
 def _is_tested(node: cst.CSTNode, parent: cst.CSTNode | None) -> bool:
     """Whether an expression is only asked for its truth."""
     if isinstance(parent, cst.UnaryOperation):
@@ -89,18 +179,56 @@ def device(site: Site) -> Rewrite:
         raise Refused(
             f"it asks for a {shorten(site.text(kind.node))} device; write torch.device() of that type"
         )
-    return site.replace(site.template("@device"), site.is_loose("@device"))
+    if (probe := _probe(site)) is not None:
+        raise Refused(probe)
+    rewrite = site.replace(site.template("@device"), site.is_loose("@device"))
+    if site.scope.is_module and site.context.kind == "multi-process":
+        note = (
+            "It stands at module level, before any spawn: nothing may touch the device until a worker runs."
+        )
+        return Rewrite(rewrite.edits, note, Safety.REVIEW)
+    return rewrite
+
+
+def _probe(site: Site) -> str | None:
+    """Why naming the device here would answer a question that the old call answered by failing."""
+    statement = site.small_statement
+    unused = isinstance(statement, cst.Expr) and statement.value is site.node
+    if isinstance(statement, cst.Assign) and len(statement.targets) == 1:
+        target = statement.targets[0].target
+        unused = unused or (isinstance(target, cst.Name) and target.value == "_")
+    ask = "ask torch.accelerator.is_available()"
+    if unused:
+        return f"it is called to see whether there is a TPU, and torch.device('tpu') never fails; {ask}"
+    inner: cst.CSTNode = site.node
+    for ancestor in site.tree.ancestors(site.node):
+        if isinstance(ancestor, (cst.FunctionDef, cst.Lambda, cst.ClassDef)):
+            break
+        if isinstance(ancestor, cst.Try) and ancestor.body is inner and ancestor.handlers:
+            if any(_falls_back(handler) for handler in ancestor.handlers):
+                return f"its except branch is for machines without a TPU, and now nothing fails; {ask}"
+        inner = ancestor
+    return None
+
+
+def _falls_back(handler: cst.ExceptHandler) -> bool:
+    """Whether a handler goes on in another way, instead of stopping."""
+    return not any(isinstance(node, cst.Raise) for node in walk(handler.body))
 
 
 def device_kind(site: Site) -> Rewrite:
     """Ask torch for the device type, and compare with it in lower case.
 
     xm.xla_device_hw(device) == "TPU"   ->  torch.accelerator.current_accelerator().type == "tpu"
+    kind = xm.xla_device_hw(device)     ->  kind = torch.accelerator.current_accelerator().type.upper()
     """
-    edits = list(site.replace(site.template("torch.accelerator.current_accelerator().type")).edits)
     parent = site.tree.parent(site.node)
     if isinstance(parent, cst.ComparisonTarget):
         parent = site.tree.parent(parent)
+    text = "torch.accelerator.current_accelerator().type"
+    if not isinstance(parent, cst.Comparison):  # compared elsewhere, where capitals are expected
+        return site.replace(site.template(f"{text}.upper()"))
+    edits = list(site.replace(site.template(text)).edits)
     if isinstance(parent, cst.Comparison):
         sides = [parent.left, *(target.comparator for target in parent.comparisons)]
         for side in sides:
@@ -129,5 +257,4 @@ def compile_backend(site: Site) -> Rewrite:
     """
     if site.context.settings.device == "accelerator":
         return drop_string_argument(site)
-    assert isinstance(site.node, cst.SimpleString)
-    return site.replace((f"{site.node.prefix}{site.node.quote}tpu{site.node.quote}",))
+    return _same_quotes(site, "tpu")

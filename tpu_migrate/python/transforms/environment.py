@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
+from tpu_migrate.findings import Edit, Span
 from tpu_migrate.python.edits import Delete
 from tpu_migrate.python.pattern import literal_value
 from tpu_migrate.python.site import Refused, Rewrite, Site
@@ -42,7 +43,35 @@ def drop_env(site: Site) -> Rewrite:
             if len(call.args) > 1 and not function.endswith("pop"):
                 _check(only, call.args[1].value)
             return Rewrite((Delete(statement),))
+    element = site.tree.parent(node)
+    if isinstance(element, cst.DictElement) and element.key is node and (holder := _updated(site, element)):
+        _check(only, element.value)
+        return _delete_element(site, holder, element)
     raise Refused("its value is read, or it is set in a way that isn't a statement of its own")
+
+
+def _updated(site: Site, element: cst.DictElement) -> cst.Dict | None:
+    """The dict in ``os.environ.update({...})``."""
+    holder = site.tree.parent(element)
+    argument = site.tree.parent(holder) if isinstance(holder, cst.Dict) else None
+    call = site.tree.parent(argument) if isinstance(argument, cst.Arg) else None
+    if isinstance(holder, cst.Dict) and isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute):
+        if call.func.attr.value == "update" and _is_environ(site.text(call.func.value)):
+            return holder
+    return None
+
+
+def _delete_element(site: Site, holder: cst.Dict, element: cst.DictElement) -> Rewrite:
+    elements = list(holder.elements)
+    index = next(number for number, other in enumerate(elements) if other is element)
+    span = site.tree.span(element)
+    whole = Span(span.start, site.tree.outer_span(element.value).end)
+    if index + 1 < len(elements):
+        return Rewrite((Edit(Span(whole.start, site.tree.span(elements[index + 1]).start)),))
+    if index:
+        before = elements[index - 1]
+        return Rewrite((Edit(Span(site.tree.outer_span(before.value).end, whole.end)),))
+    return Rewrite((Edit(whole),))
 
 
 def _check(only: object, value: cst.BaseExpression) -> None:

@@ -7,6 +7,7 @@ import libcst as cst
 from tpu_migrate.findings import Part
 from tpu_migrate.python.pattern import is_literal
 from tpu_migrate.python.site import Refused, Rewrite, Site, shorten
+from tpu_migrate.python.transforms.sharding import mesh_axes
 
 _DROPPED = frozenset(
     "flatten_parameters execute_sharding_on_init optimization_barrier_in_forward "
@@ -32,7 +33,7 @@ def fully_shard(site: Site) -> Rewrite:
     precision: dict[str, cst.BaseExpression] = {}
     mesh = site.captures.single.get("mesh")
     if mesh is not None and mesh.node is not None:
-        kept.append(("mesh=", tree.outer_span(mesh.node)))
+        kept.append(("mesh=", *_sharding_mesh(site, mesh.node)))
     for argument in site.captures.rest.get("rest", ()):
         name = argument.keyword.value if argument.keyword is not None else ""
         if name == "reshard_after_forward":
@@ -52,6 +53,17 @@ def fully_shard(site: Site) -> Rewrite:
     return site.replace((*parts, ")"))
 
 
+def _sharding_mesh(site: Site, node: cst.BaseExpression) -> tuple[Part, ...]:
+    """The mesh dimension to shard over: torch_xla takes the axis called "fsdp", FSDP2 the last of two."""
+    span = site.tree.outer_span(node)
+    axes = mesh_axes(site, node)
+    if len(axes) == 1:
+        return (span,)
+    if "fsdp" in axes:
+        return (span, f"[{site.quote}fsdp{site.quote}]")
+    raise Refused(f"the mesh has the axes {', '.join(axes)}, none called fsdp; name the one to shard over")
+
+
 def _policy(site: Site, given: dict[str, cst.BaseExpression]) -> tuple[Part, ...] | None:
     compute = given.get("compute_dtype")
     if compute is None or is_literal(compute, None):
@@ -68,3 +80,22 @@ def _policy(site: Site, given: dict[str, cst.BaseExpression]) -> tuple[Part, ...
     if buffers is not None and not is_literal(buffers, None) and tree.text(buffers) != tree.text(compute):
         raise Refused("fully_shard leaves buffers as they are; cast them to buffer_dtype yourself")
     return (*parts, ")")
+
+
+def clip_grad_norm(site: Site) -> Rewrite:
+    """Clip with torch's function, which knows sharded gradients.
+
+    model.clip_grad_norm_(1.0)  ->  torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    """
+    function = site.reference.node
+    assert isinstance(function, cst.Attribute) and site.call is not None
+    parts: tuple[Part, ...] = (
+        site.spell("torch.nn.utils.clip_grad_norm_"),
+        "(",
+        site.tree.outer_span(function.value),
+        ".parameters()",
+    )
+    for argument in site.call.args:
+        parts += (", ", f"{argument.keyword.value}=" if argument.keyword is not None else "")
+        parts += (site.tree.outer_span(argument.value),)
+    return site.replace((*(part for part in parts if part != ""), ")"))

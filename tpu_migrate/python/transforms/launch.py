@@ -7,6 +7,7 @@ import libcst as cst
 from tpu_migrate.findings import Part
 from tpu_migrate.python.pattern import is_literal, literal_value
 from tpu_migrate.python.site import Refused, Rewrite, Site, shorten
+from tpu_migrate.python.tree import walk
 
 
 def launch(site: Site) -> Rewrite:
@@ -34,6 +35,8 @@ def launch(site: Site) -> Rewrite:
     arguments = _worker_arguments(site)
     processes = site.captures.single.get("nprocs")
     count = processes.node if processes is not None else None
+    if count is not None and is_literal(count, None):
+        count = None
     if count is not None and is_literal(count, 1):
         text = "$fn(0, $inline)" if arguments else "$fn(0)"
         return Rewrite(
@@ -41,12 +44,18 @@ def launch(site: Site) -> Rewrite:
         )
     if site.context.settings.launcher == "spawn":
         return _from_the_program(site, statement, count)
+    before = ""
+    given = site.capture("args").node
+    if given is not None and any(isinstance(node, cst.Call) for node in walk(given)):
+        # evaluated before the process group is made, as it was before the workers were started
+        name = "worker_args" if site.context.imports.name_is_free("worker_args") else "_worker_args"
+        before, arguments = f"{name} = $args\n", (f"*{name}",)
     rank = "int(os.environ['RANK'])" if site.context.makes_group else "torch.distributed.get_rank()"
     call = f"$fn({rank}, $inline)" if arguments else f"$fn({rank})"
     if site.context.makes_group:
-        text = call
+        text = before + call
     else:
-        text = "\n".join(
+        text = before + "\n".join(
             (
                 "torch.distributed.init_process_group(@backend)",
                 call,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import libcst as cst
 
 from tpu_migrate.findings import Edit, Span
@@ -35,6 +37,8 @@ def parallel_loader(site: Site) -> Rewrite:
         raise Refused(f"what it is assigned to has other values too; {_ADVICE}")
     edits = [*site.replace((tree.outer_span(loader),)).edits]
     for node, _ in site.context.names.loads.get(target.value, ()):
+        if isinstance(tree.parent(node), cst.Del):
+            continue
         call = _per_device_call(site, node)
         if call is None:
             raise Refused(f"`{target.value}` is used for more than per_device_loader; {_ADVICE}")
@@ -44,10 +48,25 @@ def parallel_loader(site: Site) -> Rewrite:
 
 def _per_device_call(site: Site, node: cst.BaseExpression) -> cst.Call | None:
     attribute = site.tree.parent(node)
+    if attribute is not None and _is_stepped(site, attribute):
+        raise Refused("next() is called on it; call iter() on the loader first")
     if not isinstance(attribute, cst.Attribute) or attribute.attr.value != "per_device_loader":
         return None
     call = site.tree.parent(attribute)
     return call if isinstance(call, cst.Call) and len(call.args) == 1 else None
+
+
+def _is_stepped(site: Site, attribute: cst.CSTNode) -> bool:
+    """Whether ``per_device_loader(...)`` is given a name that ``next`` is then called on."""
+    call = site.tree.parent(attribute)
+    statement = site.tree.parent(call) if call is not None else None
+    if isinstance(statement, cst.Arg):
+        outer = site.tree.parent(statement)
+        return isinstance(outer, cst.Call) and site.text(outer.func) == "next"
+    if not isinstance(statement, cst.Assign) or not isinstance(statement.targets[0].target, cst.Name):
+        return False
+    name = statement.targets[0].target.value
+    return bool(re.search(rf"\bnext\(\s*{name}\b|\b{name}\.next\(", site.tree.source.text))
 
 
 def _device(site: Site, call: cst.Call) -> Span:

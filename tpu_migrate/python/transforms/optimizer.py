@@ -26,7 +26,10 @@ def optimizer_step(site: Site) -> Rewrite:
         )
     step = ("$optimizer.step(", *_step_arguments(site), ")")
     if site.context.kind in ALONE:
-        return site.replace(_filled(site, step))
+        alone = "One process has nothing to average; started with several, it would have to."
+        return Rewrite(
+            site.replace(_filled(site, step)).edits, message=alone if site.context.kind != "spmd" else ""
+        )
     if (ddp := plan_ddp(site)) is not None:
         edits = site.replace(_filled(site, step)).edits
         return Rewrite(

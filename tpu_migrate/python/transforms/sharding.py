@@ -54,16 +54,22 @@ def mark_sharding(site: Site) -> Rewrite:
     A partition spec names a mesh axis for each tensor dimension, placements name a tensor dimension
     for each mesh axis. Refused where the mesh's axes or the spec can't be read here.
     """
-    tensor, spec = site.capture("tensor").node, site.capture("partition_spec").node
+    tensor_name = "tensor" if "tensor" in site.captures.single else "t"
+    tensor, spec = site.capture(tensor_name).node, site.capture("partition_spec").node
     mesh_node = site.capture("mesh").node
     assert tensor is not None and spec is not None and mesh_node is not None
-    statement = site.small_statement
-    if not site.is_whole_statement or statement is None:
+    parent = site.tree.parent(site.node)
+    if not site.is_whole_statement and not isinstance(parent, cst.Assign):
         raise Refused("its value is used")
     if not is_repeatable(tensor):
         raise Refused(f"`{shorten(site.text(tensor))}` can't be assigned to")
-    axes = _axes(site, mesh_node)
-    placements = _placements(literal_value(spec), axes)
+    inside = next(site.enclosing_functions(), None)
+    if isinstance(tensor, cst.Name) and _is_computed(site, tensor, inside):
+        raise Refused(
+            "only leaf tensors can be distributed; a computed one that is a DTensor takes .redistribute()"
+        )
+    axes = mesh_axes(site, mesh_node)
+    placements = _placements(_literal(site, spec), axes)
     shown: tuple[Part, ...] = ()
     for number, dimension in enumerate(placements):
         shown += (", ",) if number else ()
@@ -71,17 +77,46 @@ def mark_sharding(site: Site) -> Rewrite:
         shown += (
             f"{site.spell('torch.distributed.tensor.' + name)}({'' if dimension is None else dimension})",
         )
-    call = "torch.distributed.tensor.distribute_tensor($tensor, $mesh, [$placements])"
+    call = f"torch.distributed.tensor.distribute_tensor(${tensor_name}, $mesh, [$placements])"
     note = ""
     if isinstance(tensor, cst.Attribute):
         call = f"torch.nn.Parameter({call})"
         note = "It makes a new Parameter: create the optimizer after this line."
     filled = site.template(call, placements=shown)
+    if isinstance(parent, cst.Assign):
+        note += f" `{shorten(site.text(tensor))}` itself stays as it was; it used to be annotated too."
+        return Rewrite(site.replace(filled).edits, note.strip())
     return Rewrite(site.replace((site.tree.outer_span(tensor), " = ", *filled)).edits, note)
 
 
-def _axes(site: Site, node: cst.BaseExpression) -> tuple[str, ...]:
-    """The axis names of a mesh, from where it is made in this file."""
+def _is_computed(site: Site, tensor: cst.Name, function: cst.FunctionDef | None) -> bool:
+    """Whether a tensor is the result of a module or an op, which can't be distributed as a leaf can."""
+    if function is not None and function.name.value == "forward":
+        return True
+    found = site.scope.lookup(tensor.value)
+    values = [binding.value for binding in found[1]] if found is not None else []
+    return any(
+        isinstance(value, cst.Call)
+        and re.match(r"(self\.)?(model|module|net|layer|fc|block|head|encoder)", site.text(value))
+        for value in values
+    )
+
+
+def _literal(site: Site, node: cst.BaseExpression) -> object:
+    """The value of a literal, or of a name that is given one literal value."""
+    if isinstance(node, cst.Name):
+        found = site.scope.lookup(node.value)
+        if found is not None and len(found[1]) == 1 and found[1][0].value is not None:
+            return literal_value(found[1][0].value)
+    return literal_value(node)
+
+
+def mesh_axes(site: Site, node: cst.BaseExpression) -> tuple[str, ...]:
+    """The axis names of a mesh, from where it is made in this file.
+
+    Raises:
+        Refused: they can't be read there.
+    """
     names = site.context.names
     values: list[cst.BaseExpression | None] = []
     if isinstance(node, cst.Name):
@@ -98,7 +133,7 @@ def _axes(site: Site, node: cst.BaseExpression) -> tuple[str, ...]:
         given = [a.value for a in arguments if a.keyword is not None and a.keyword.value == "axis_names"]
         if not given and len(arguments) >= 3 and arguments[2].keyword is None:
             given = [arguments[2].value]
-        axes = literal_value(given[0]) if given else None
+        axes = _literal(site, given[0]) if given else None
         if isinstance(axes, (tuple, list)) and all(isinstance(axis, str) for axis in axes):
             return tuple(axes)
     raise Refused(f"the axis names of `{shorten(site.text(node))}` can't be read here")
@@ -125,5 +160,7 @@ def _placements(spec: object, axes: tuple[str, ...]) -> list[int | None]:
             axis = name if isinstance(name, int) else axes.index(name) if name in axes else -1
             if isinstance(name, bool) or not 0 <= axis < len(axes):
                 raise Refused(f"its partition spec names {name!r}, which is no axis of the mesh")
+            if placements[axis] is not None:
+                raise Refused(f"its partition spec gives the mesh axis {name!r} to two dimensions")
             placements[axis] = dimension
     return placements

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import libcst as cst
 
-from tpu_migrate.findings import Safety
+from tpu_migrate.findings import Edit, Part
 from tpu_migrate.python.edits import Delete
-from tpu_migrate.python.pattern import literal_value
-from tpu_migrate.python.site import Refused, Rewrite, Site, shorten
-from tpu_migrate.python.template import parse_template
+from tpu_migrate.python.pattern import is_literal, literal_value
+from tpu_migrate.python.site import Refused, Rewrite, Site, is_repeatable, shorten
 from tpu_migrate.python.tree import walk
 
 SYNCHRONIZE = "torch.accelerator.synchronize()"
+_WAITS = ("torch_xla.core.xla_model.wait_device_ops",)
 _CLOCKS = frozenset(
     "time perf_counter monotonic process_time perf_counter_ns time_ns monotonic_ns now default_timer "
     "elapsed_time".split()
@@ -89,24 +91,55 @@ def synchronize_or_drop(site: Site) -> Rewrite:
     return site.delete_statement()
 
 
+def synchronize(site: Site) -> Rewrite:
+    """Wait for the device; in device-agnostic code, where there is one.
+
+    xm.wait_device_ops()  ->  torch.accelerator.synchronize()
+    """
+    statement = site.small_statement
+    if site.context.settings.device == "accelerator" and site.is_whole_statement and statement is not None:
+        line = site.tree.parent(statement)
+        if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1:
+            return site.statements(f"if torch.accelerator.is_available():\n    {SYNCHRONIZE}", statement)
+        return site.replace(
+            site.template(f"{SYNCHRONIZE} if torch.accelerator.is_available() else None"), True
+        )
+    return site.replace(site.template(SYNCHRONIZE))
+
+
 def reads_clock_beside(site: Site) -> bool:
-    """Whether the statement before or after the site reads a clock."""
-    line = site.statement_line
-    block = site.tree.parent(line)
-    if not isinstance(block, (cst.IndentedBlock, cst.Module)):
-        return False
-    body = list(block.body)
-    index = next((number for number, statement in enumerate(body) if statement is line), None)
-    if index is None:
-        return False
-    beside = body[max(0, index - 1) : index] + body[index + 1 : index + 2]
-    owner = site.tree.parent(block)
-    if index == len(body) - 1 and isinstance(owner, (cst.For, cst.While, cst.With)):
-        outer = site.tree.parent(owner)
-        if isinstance(outer, (cst.IndentedBlock, cst.Module)):
-            after = [number for number, statement in enumerate(outer.body) if statement is owner]
-            beside += list(outer.body)[after[0] + 1 : after[0] + 2] if after else []
-    return any(_reads_clock(statement) for statement in beside)
+    """Whether the statement before or after the site, in its own block, reads a clock."""
+    before, after = _neighbours(site)
+    return any(statement is not None and _reads_clock(statement) for statement in (before, after))
+
+
+def _waits_next(site: Site) -> bool:
+    """Whether the next statement waits for the device anyway."""
+    after = _neighbours(site)[1]
+    return after is not None and any(
+        reference.qualified_name in _WAITS and site.tree.span(reference.node) in site.tree.span(after)
+        for reference in site.context.names.references
+    )
+
+
+def _neighbours(site: Site) -> tuple[cst.CSTNode | None, cst.CSTNode | None]:
+    """The statements before and after the site's own, on its line or in its block."""
+    small = site.small_statement
+    holder = site.tree.parent(small) if small is not None else None
+    if small is None or not isinstance(holder, (cst.SimpleStatementLine, cst.SimpleStatementSuite)):
+        return None, None
+    before, after = _beside(list(holder.body), small)
+    if isinstance(holder, cst.SimpleStatementLine) and (before is None or after is None):
+        block = site.tree.parent(holder)
+        if isinstance(block, (cst.IndentedBlock, cst.Module)):
+            above, below = _beside(list(block.body), holder)
+            before, after = before or above, after or below
+    return before, after
+
+
+def _beside(body: Sequence[cst.CSTNode], node: cst.CSTNode) -> tuple[cst.CSTNode | None, cst.CSTNode | None]:
+    index = next(number for number, statement in enumerate(body) if statement is node)
+    return body[index - 1] if index else None, body[index + 1] if index + 1 < len(body) else None
 
 
 def _reads_clock(statement: cst.CSTNode) -> bool:
@@ -123,36 +156,59 @@ def _reads_clock(statement: cst.CSTNode) -> bool:
 def call_now(site: Site) -> Rewrite:
     """Call a step closure where it was registered.
 
-    xm.add_step_closure(log, args=(step, loss))        ->  log(step, loss)
-    xm.add_step_closure(lambda: print(loss.item()))    ->  (lambda: print(loss.item()))()
+    xm.add_step_closure(log, args=(step, loss))               ->  log(step, loss)
+    xm.add_step_closure(lambda l: print(l.item()), (loss,))   ->  print(loss.item())
     """
     closure = site.capture("closure").node
     arguments = site.capture("args").node
     assert closure is not None
     if not site.is_whole_statement:
         raise Refused("its value is used")
-    if isinstance(arguments, cst.Tuple):
-        elements = arguments.elements
-        if any(isinstance(element, cst.StarredElement) for element in elements) or _has_comment(
-            site, arguments
-        ):
-            text, extra = "$closure(*$args)", {}
-        else:
-            spans = [site.tree.outer_span(element.value) for element in elements]
-            parts = [part for span in spans for part in (", ", span)][1:]
-            text, extra = "$closure($inline)", {"inline": tuple(parts)}
-    elif arguments is None:
-        text, extra = "$closure()", {}
-    else:
-        text, extra = "$closure(*$args)", {}
-    if parse_template(text).captures == ("closure", "args"):
-        star = ("*", site.tree.outer_span(arguments)) if arguments is not None else ()
-        text, extra = "$closure($inline)", {"inline": star}
-    run_async = site.captures.single.get("run_async")
-    threaded = run_async is not None and run_async.given and site.text(run_async.node) != "False"  # type: ignore[arg-type]
+    run_async = site.captures.single["run_async"].node
+    threaded = run_async is not None and not is_literal(run_async, False)
     note = "It ran on a thread of its own; now it runs in line." if threaded else ""
-    return Rewrite(site.replace(site.template(text, **extra)).edits, note, Safety.REVIEW)
+    values = _tuple_values(arguments)
+    if isinstance(closure, cst.Lambda) and values is not None:
+        body = _inlined(site, closure, values)
+        if body is not None:
+            return Rewrite((*site.replace((site.tree.outer_span(closure.body),)).edits, *body), note)
+    if values is not None and arguments is not None and "#" not in site.text(arguments):
+        spans = [site.tree.outer_span(value) for value in values]
+        inline: tuple[Part, ...] = tuple(part for span in spans for part in (", ", span))[1:]
+    else:
+        inline = ("*", site.tree.outer_span(arguments)) if arguments is not None else ()
+    return Rewrite(site.replace(site.template("$closure($inline)", inline=inline)).edits, note)
 
 
-def _has_comment(site: Site, node: cst.CSTNode) -> bool:
-    return "#" in site.text(node)
+def _tuple_values(node: cst.BaseExpression | None) -> list[cst.BaseExpression] | None:
+    """The elements of a tuple literal; None where it isn't one."""
+    if node is None:
+        return []
+    if not isinstance(node, (cst.Tuple, cst.List)):
+        return None
+    if any(isinstance(element, cst.StarredElement) for element in node.elements):
+        return None
+    return [element.value for element in node.elements]
+
+
+def _inlined(site: Site, closure: cst.Lambda, values: list[cst.BaseExpression]) -> list[Edit] | None:
+    """The edits that put arguments in the place of a lambda's parameters, where that is safe and simple."""
+    parameters = closure.params
+    plain = [parameter.name.value for parameter in parameters.params]
+    if (
+        len(plain) != len(values)
+        or parameters.kwonly_params
+        or parameters.posonly_params
+        or isinstance(parameters.star_arg, cst.Param)
+        or parameters.star_kwarg is not None
+        or not all(is_repeatable(value) for value in values)
+    ):
+        return None
+    scope = site.context.names.scopes[id(closure)]
+    edits: list[Edit] = []
+    for name, value in zip(plain, values, strict=True):
+        for node, used_in in site.context.names.loads.get(name, ()):
+            found = used_in.lookup(name)
+            if found is not None and found[0] is scope and site.text(value) != name:
+                edits.append(Edit(site.tree.span(node), (site.tree.outer_span(value),)))
+    return edits

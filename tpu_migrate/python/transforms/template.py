@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import libcst as cst
+
 from tpu_migrate.findings import Edit
 from tpu_migrate.python.site import Refused, Rewrite, Site, parts_text
 
@@ -17,6 +19,16 @@ def fill(site: Site) -> Rewrite:
                                           dist.barrier()
     """
     rule = site.match.rule
+    for word in rule.options.get("unless", ()):
+        if word in site.tree.source.text:
+            raise Refused(f"the file reads {word!r} from it, which has no counterpart")
+    if rule.helper and site.match.captures is None:
+        if site.call is not None and rule.replace:
+            raise Refused("its arguments are of a form no rule knows")
+        argument = site.tree.parent(site.node)
+        if isinstance(argument, cst.Arg) and isinstance(site.tree.parent(argument), cst.ClassDef):
+            raise Refused("a class is derived from it")
+        return helper_call(site, rule.helper)
     if rule.helper and not rule.replace:
         return helper_call(site, rule.helper)
     extra = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from tpu_migrate.findings import Edit, Part, Span
-from tpu_migrate.python.site import Refused, Rewrite, Site
+from tpu_migrate.python.site import Dedent, Refused, Rewrite, Site
 from tpu_migrate.python.tree import walk
 
 
@@ -16,6 +16,8 @@ def unwrap_with(site: Site) -> Rewrite:
         loss = train(x)
     with a(), torch_xla.step():    ->  with a():
     """
+    if isinstance(site.tree.parent(site.node), cst.Decorator):
+        return compile_decorator(site)
     item = site.tree.parent(site.node)
     block = site.tree.parent(item) if isinstance(item, cst.WithItem) else None
     if not isinstance(item, cst.WithItem) or not isinstance(block, cst.With):
@@ -33,7 +35,30 @@ def unwrap_with(site: Site) -> Rewrite:
     if not isinstance(block.body, cst.IndentedBlock):
         start = tree.span(block).start
         return Rewrite((Edit(Span(start, tree.span(block.body.body[0]).start)),))
-    return Rewrite(tuple(_dedent(site, block, block.body)))
+    outer = site.indent_of(block)
+    inner = min((site.indent_of(statement) for statement in block.body.body), key=len)
+    return Rewrite(
+        tuple(_dedent(site, block, block.body)), dedents=(Dedent(tree.outer_span(block.body), inner, outer),)
+    )
+
+
+def compile_decorator(site: Site) -> Rewrite:
+    """``@torch_xla.compile(full_graph=True)`` above a function  ->  ``@torch.compile``."""
+    if not isinstance(site.tree.parent(site.node), cst.Decorator):
+        raise Refused("passed on, not called here")
+    if site.match.symbol != "torch_xla.compile":
+        raise Refused("it isn't the head of a with statement")
+    note = "full_graph went: Dynamo's fullgraph=True fails at backward(), step(), item() and prints."
+    told = site.call is not None and any(
+        a.keyword is not None and a.keyword.value == "full_graph" for a in site.call.args
+    )
+    message = (
+        "The function is compiled by torch.compile now; read its graph breaks (TORCH_LOGS=graph_breaks)."
+    )
+    return Rewrite(
+        (Edit(site.tree.span(site.node), (site.spell("torch.compile"),)),),
+        message=f"{message} {note}" if told else message,
+    )
 
 
 def _item_end(site: Site, item: cst.WithItem) -> int:
@@ -45,7 +70,7 @@ def _dedent(site: Site, block: cst.With, body: cst.IndentedBlock) -> list[Edit]:
     tree, source = site.tree, site.tree.source
     head = source.line_start(tree.span(block).start)
     first = source.line_end(_head_end(site, block))
-    last = source.line_end(tree.span(body).end - 1 if tree.span(body).end else 0)
+    last = tree.outer_span(body).end  # with the comments below its last statement
     inside = [
         tree.span(node) for node in walk(body) if isinstance(node, (cst.SimpleString, cst.FormattedString))
     ]
