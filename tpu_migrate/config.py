@@ -58,12 +58,12 @@ class Settings:
         """
         if not self.per_file_ignores:
             return ()
-        import pathspec
+        from tpu_migrate.workspace.ignore import IgnoreRules
 
         return tuple(
             code
             for glob, codes in self.per_file_ignores.items()
-            if pathspec.GitIgnoreSpec.from_lines([glob]).match_file(path)
+            if IgnoreRules([glob]).covers(path)
             for code in codes
         )
 

@@ -118,6 +118,20 @@ class IgnoreRules:
         return None
 
 
+    def covers(self, path: str) -> bool:
+        """Return whether a file, or a folder above it, is ignored.
+
+        Args:
+            path: of a file, relative, with forward slashes.
+        """
+        parts = path.split("/")
+        for count in range(1, len(parts) + 1):
+            verdict = self.match("/".join(parts[:count]), parts[count - 1], count < len(parts))
+            if verdict is not None and (verdict or count == len(parts)):
+                return verdict
+        return False
+
+
 def parse_ignore_file(data: bytes) -> IgnoreRules:
     """Return the rules in the bytes of a .gitignore (a BOM and CRLF line ends are fine)."""
     text = data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape")
