@@ -494,3 +494,15 @@ def test_the_same_run_twice_gives_the_same_bytes_whatever_the_hash_seed(tmp_path
         done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, check=True)
         digests.add(hashlib.sha256(done.stdout).hexdigest())
     assert len(digests) == 1
+
+
+def test_torch_xla_is_followed_in_the_repository_that_holds_it(tmp_path):
+    after = apply(
+        tmp_path,
+        {
+            "torch_xla/__init__.py": "from . import core\n",
+            "torch_xla/core/xla_model.py": "def xla_device():\n    return None\n",
+            "examples/train.py": f"import torch\n{XM}d = xm.xla_device()\n",
+        },
+    )
+    assert after["examples/train.py"] == f"import torch\nd = {TPU}\n"

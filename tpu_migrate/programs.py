@@ -247,5 +247,7 @@ def _vendors(by_path: Mapping[str, FileFacts]) -> dict[str, str]:
     if users and len(marked) >= max(2, len(users) * 0.3):
         names = list(marked.values())
         vendor = max(set(names), key=names.count)
-        return {fact.path: marked.get(fact.path, vendor) for fact in users}
+        return {
+            path: marked.get(path, vendor) for path in by_path
+        }  # re-exports reach files without a word of xla
     return marked

@@ -65,7 +65,7 @@ def device_loader_survives_pickle_and_copy(side):
         assert type(other) is type(wrapped)
         assert len(other) == 3
         assert other.dataset.tensors[1].tolist() == [0, 1, 2, 3, 4]
-    assert copy.copy(wrapped).loader is wrapped.loader
+    assert copy.copy(wrapped)._loader is wrapped._loader
 
 
 def device_loader_without_a_loader_says_so(side):

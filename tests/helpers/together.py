@@ -45,6 +45,38 @@ def raises(kind: type[Exception], function: Any, *arguments: Any) -> None:
     raise AssertionError(f"{function} raised no {kind.__name__}")
 
 
+# groups of ranks
+
+
+def _lists() -> list[list[int]]:
+    """Rank 0 by itself, all others together."""
+    return [[0], list(range(1, dist.get_world_size()))]
+
+
+def _mates() -> list[int]:
+    return next(ranks for ranks in _lists() if dist.get_rank() in ranks)
+
+
+def all_reduce_in_groups_keeps_groups_apart(side):
+    result = side.all_reduce_in_groups(dist.ReduceOp.SUM, mine(3), groups=_lists())
+    equal(result, sum(held(rank, 3) for rank in _mates()))
+    given = [mine(2)]
+    assert side.all_reduce_in_groups(dist.ReduceOp.SUM, given, scale=0.5, groups=_lists()) is given
+    equal(given[0], sum(held(rank, 2) for rank in _mates()) * 0.5)
+    equal(side.all_reduce_in_groups(dist.ReduceOp.SUM, mine(3)), torch.stack(everyone(3)).sum(0))
+
+
+def all_gather_in_groups_keeps_groups_apart(side):
+    result = side.all_gather_in_groups(mine(2, 3), dim=1, groups=_lists())
+    equal(result, torch.cat([held(rank, 2, 3) for rank in _mates()], dim=1))
+
+
+def group_of_gives_the_group_this_rank_is_in(side):
+    assert dist.get_world_size(side.group_of(_lists())) == len(_mates())
+    assert side.group_of(_lists()) is side.group_of(_lists())
+    assert side.group_of(None) is None
+
+
 # all_reduce
 
 

@@ -31,10 +31,11 @@ HELPERS = Path(__file__).resolve().parent.parent.parent / "rules" / "helpers"
 def load() -> types.SimpleNamespace:
     """Return every function and class of rules/helpers/, each executed as it stands, by name."""
     side = types.SimpleNamespace(SUM=dist.ReduceOp.SUM, device=torch.device("cpu"))
+    package = types.ModuleType("helper_files")  # helpers import each other as modules of a package
+    package.__path__ = [str(HELPERS)]
+    sys.modules[package.__name__] = package
     for path in sorted(HELPERS.glob("*.py")):
-        module = types.ModuleType(f"helper_{path.stem}")
-        sys.modules[module.__name__] = module  # pickle looks classes up there
-        exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), module.__dict__)
+        module = importlib.import_module(f"{package.__name__}.{path.stem}")
         for name, value in vars(module).items():
             if getattr(value, "__module__", None) == module.__name__:
                 setattr(side, name, value)

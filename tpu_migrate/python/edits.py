@@ -241,6 +241,8 @@ def close_gaps(text: str, edits: Sequence[Edit]) -> list[Edit]:
             continue
         if span.start == before.end() - len(before.group()) == 0 or (before.start() == 0 and below):
             extra.append(Edit(Span(span.end, span.end + after.end())))
+        elif below and not above and text[: span.start].rstrip(" \t\r\n").endswith(":"):
+            extra.append(Edit(Span(span.end, span.end + after.end())))  # it opened its block
         elif above and below:
             if below <= above:
                 extra.append(Edit(Span(span.end, span.end + after.end())))

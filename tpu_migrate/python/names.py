@@ -551,11 +551,17 @@ class _Resolver:
     def _is_ours(self, qualified_name: str) -> bool:
         return qualified_name.partition(".")[0] in self.roots
 
+    def _find_module(self, path: str, level: int, dotted: str) -> str | None:
+        """The repository's module an import means; torch_xla stays torch_xla in its own repository too."""
+        if not level and self._is_ours(dotted):
+            return None
+        return self.repository.find_module(path, level, dotted)
+
     def _imports_from_repository(self) -> bool:
         for statement, _ in self.collected.imports:
             if isinstance(statement, cst.Import):
                 for alias in statement.names:
-                    module = self.repository.find_module(self.path, 0, alias.evaluated_name)
+                    module = self._find_module(self.path, 0, alias.evaluated_name)
                     if module is not None and self.repository.exports.get(module):
                         return True
         return any(
@@ -581,7 +587,7 @@ class _Resolver:
         self, statement: cst.Import, alias: cst.ImportAlias, scope: Scope
     ) -> Iterable[ImportUse]:
         dotted = alias.evaluated_name
-        ours = self.repository.find_module(self.path, 0, dotted)
+        ours = self._find_module(self.path, 0, dotted)
         if alias.asname is not None:
             local = alias.evaluated_alias or dotted
             qualified = REPOSITORY + ours if ours else dotted
@@ -596,7 +602,7 @@ class _Resolver:
     def _from_import(self, statement: cst.ImportFrom, scope: Scope) -> Iterable[ImportUse]:
         module = dotted_name(statement.module) or "" if statement.module is not None else ""
         level = len(statement.relative)
-        repository_path = self.repository.find_module(self.path, level, module)
+        repository_path = self._find_module(self.path, level, module)
         exports = self.repository.exports.get(repository_path or "", {})
         if isinstance(statement.names, cst.ImportStar):
             if not level and self._is_ours(module):
@@ -619,7 +625,7 @@ class _Resolver:
                 binding = self._name_binding(scope, local, alias, qualified)
                 yield ImportUse(statement, alias, local, qualified, scope, binding, repository_path)
             else:
-                submodule = self.repository.find_module(
+                submodule = self._find_module(
                     self.path, level, f"{module}.{imported}" if module else imported
                 )
                 qualified = REPOSITORY + submodule if submodule else f"{'.' * level}{module}.{imported}"
@@ -707,7 +713,7 @@ class _Resolver:
                 return self._extend(exports[attributes[0]], attributes[1:])
         if attributes and not self._is_ours(qualified) and not qualified.startswith(REPOSITORY):
             for count in range(1, len(attributes)):
-                module = self.repository.find_module(self.path, 0, ".".join([qualified, *attributes[:count]]))
+                module = self._find_module(self.path, 0, ".".join([qualified, *attributes[:count]]))
                 exports = self.repository.exports.get(module or "", {})
                 if attributes[count] in exports:
                     return self._extend(exports[attributes[count]], attributes[count + 1 :])

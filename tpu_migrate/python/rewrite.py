@@ -141,8 +141,8 @@ def _not_parsed(path: str, data: bytes, error: SourceError | TreeError) -> FileR
 
 
 def _vendor(path: str, data: bytes, source: Source, vendor: str) -> FileResult:
-    found = re.search(r"torch_xla|xla", source.text)
-    if found is None or "torch_xla" not in source.text:
+    found = re.search(r"torch_xla|['\"]xla['\":]", source.text)
+    if found is None:
         return FileResult(path, data, data)
     line, column = source.position(found.start())
     finding = Finding(
@@ -475,6 +475,8 @@ class _File:
                 continue
             for binding in place.reference.bindings:
                 holders.add(id(binding.node))
+            if place.reference.ambiguous is not None:
+                holders.add(id(place.reference.ambiguous.node))
             if not place.reference.bindings:
                 open_roots.add(place.reference.qualified_name)
         exported = self.wanted | self._dunder_all()

@@ -117,7 +117,6 @@ class IgnoreRules:
                 return rule.ignores
         return None
 
-
     def covers(self, path: str) -> bool:
         """Return whether a file, or a folder above it, is ignored.
 

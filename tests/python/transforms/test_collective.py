@@ -52,9 +52,7 @@ def test_a_collective_becomes_a_helper_that_means_the_same(call, becomes):
 @pytest.mark.parametrize(
     "call",
     [
-        "xm.all_reduce(xm.REDUCE_SUM, [x], groups=[[0, 1]])",
-        "xm.all_reduce(op, x, 1.0, groups)",
-        "xm.all_gather(x, groups=g)",
+        "xm.all_to_all(x, 0, 1, n, groups=g)",
         "xm.all_gather(x, output=out)",
         "xm.all_reduce('and', x)",
     ],
@@ -62,6 +60,22 @@ def test_a_collective_becomes_a_helper_that_means_the_same(call, becomes):
 def test_groups_outputs_and_truth_values_are_refused(call):
     result = migrate(f"{XM}{call}\n")
     assert f"{call}\n".encode() in result.new
+
+
+@pytest.mark.parametrize(
+    ("call", "becomes"),
+    [
+        (
+            "xm.all_reduce(xm.REDUCE_SUM, [x], groups=[[0, 1]])",
+            "all_reduce_in_groups(dist.ReduceOp.SUM, [x], groups=[[0, 1]])",
+        ),
+        ("xm.all_reduce(op, x, 1.0, groups)", "all_reduce_in_groups(op, x, 1.0, groups)"),
+        ("xm.all_gather(x, groups=g)", "all_gather_in_groups(x, groups=g)"),
+        ("xm.all_gather(x, groups=None)", "all_gather(x)"),
+    ],
+)
+def test_lists_of_ranks_become_process_groups(call, becomes):
+    assert last_line(call + "\n") == becomes
 
 
 @pytest.mark.parametrize("kind", ["multi-process", "library"])

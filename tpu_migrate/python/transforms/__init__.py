@@ -64,6 +64,7 @@ TRANSFORMS: dict[str, Transform] = {
     "seed": precision.seed,
     "send-to-device": saving.send_to_device,
     "set-device-type": device.set_device_type,
+    "start-process-group": collective.start_process_group,
     "synchronize": statement.synchronize,
     "synchronize-or-drop": statement.synchronize_or_drop,
     "unwrap-argument": arguments.unwrap_argument,

@@ -24,8 +24,16 @@ def collective(site: Site) -> Rewrite:
     Refused where ranks are grouped or an output is given: those need process groups and a copy.
     """
     options = site.match.rule.options
-    keep = options["keep"]
-    assert isinstance(keep, list) and site.call is not None
+    keep, helper = list(options["keep"]), str(options["helper"])
+    assert site.call is not None
+    groups = site.captures.single.get("groups")
+    if (
+        options.get("grouped")
+        and groups is not None
+        and groups.node is not None
+        and not is_literal(groups.node, None)
+    ):
+        keep, helper = [*keep, "groups"], f"{helper}_in_groups"
     for name, capture in site.captures.single.items():
         if name in keep or capture.node is None or name in _WITHOUT_MEANING:
             continue
@@ -44,7 +52,7 @@ def collective(site: Site) -> Rewrite:
         "broadcast_tensors",
     ):
         raise Refused("it is given a list of tensors; call it for each")
-    parts: list[Part] = [site.use_helper(str(options["helper"])), "("]
+    parts: list[Part] = [site.use_helper(helper), "("]
     first = True
     for argument in site.call.args:
         name = next(n for n, capture in site.captures.single.items() if capture.node is argument.value)
@@ -106,3 +114,15 @@ def reduce_gradients(site: Site) -> Rewrite:
     optimizer = site.capture("optimizer").node
     assert optimizer is not None
     return site.replace((site.use_helper("average_gradients"), "(", site.tree.outer_span(optimizer), ")"))
+
+
+def start_process_group(site: Site) -> Rewrite:
+    """Make the process group where SPMD was switched on.
+
+    xr.use_spmd()  ->  dist.init_process_group("tpu_dist")
+    """
+    if not site.is_whole_statement:
+        raise Refused("its value is used")
+    if site.context.makes_group:
+        return Rewrite(site.delete_statement().edits, "The program makes its process group elsewhere.")
+    return site.replace(site.template("torch.distributed.init_process_group(@backend)"))

@@ -181,6 +181,9 @@ def device(site: Site) -> Rewrite:
         )
     if (probe := _probe(site)) is not None:
         raise Refused(probe)
+    if site.is_whole_statement:
+        message = "It was called to start the runtime or to fail without a TPU; naming a device does neither."
+        return Rewrite(site.delete_statement().edits, message=message, safety=Safety.REVIEW)
     rewrite = site.replace(site.template("@device"), site.is_loose("@device"))
     if site.scope.is_module and site.context.kind == "multi-process":
         note = (
@@ -192,21 +195,19 @@ def device(site: Site) -> Rewrite:
 
 def _probe(site: Site) -> str | None:
     """Why naming the device here would answer a question that the old call answered by failing."""
-    statement = site.small_statement
-    unused = isinstance(statement, cst.Expr) and statement.value is site.node
-    if isinstance(statement, cst.Assign) and len(statement.targets) == 1:
-        target = statement.targets[0].target
-        unused = unused or (isinstance(target, cst.Name) and target.value == "_")
-    ask = "ask torch.accelerator.is_available()"
-    if unused:
-        return f"it is called to see whether there is a TPU, and torch.device('tpu') never fails; {ask}"
     inner: cst.CSTNode = site.node
     for ancestor in site.tree.ancestors(site.node):
         if isinstance(ancestor, (cst.FunctionDef, cst.Lambda, cst.ClassDef)):
             break
-        if isinstance(ancestor, cst.Try) and ancestor.body is inner and ancestor.handlers:
-            if any(_falls_back(handler) for handler in ancestor.handlers):
-                return f"its except branch is for machines without a TPU, and now nothing fails; {ask}"
+        if (
+            isinstance(ancestor, cst.Try)
+            and ancestor.body is inner
+            and any(map(_falls_back, ancestor.handlers))
+        ):
+            return (
+                "its except branch is for machines without a TPU, and torch.device('tpu') never fails; "
+                "ask torch.accelerator.is_available()"
+            )
         inner = ancestor
     return None
 

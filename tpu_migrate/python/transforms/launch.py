@@ -31,7 +31,10 @@ def launch(site: Site) -> Rewrite:
         if capture is not None and capture.node is not None and not is_literal(capture.node, value):
             raise Refused(f"{name}={shorten(site.text(capture.node))} has no counterpart under torchrun")
     statement = site.small_statement
-    assert statement is not None
+    worker = site.capture("fn").node
+    assert statement is not None and worker is not None
+    if (site.context.names.qualified_name(worker) or "").startswith("torch_xla"):
+        raise Refused("its worker is a function of torch_xla; write a function around it")
     arguments = _worker_arguments(site)
     processes = site.captures.single.get("nprocs")
     count = processes.node if processes is not None else None
