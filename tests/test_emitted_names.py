@@ -37,6 +37,9 @@ def resolve(name):
     parts = name.split(".")
     found = importlib.import_module(parts[0])
     for end in range(2, len(parts) + 1):
+        if name == "torch.tpu.default_generators" and end == len(parts):
+            assert parts[-1] in dir(found)
+            return None  # reading it waits for a chip
         try:
             found = getattr(found, parts[end - 1])
         except AttributeError:
@@ -98,7 +101,7 @@ def ask(python: str, question: str, given: list[str]) -> dict[str, str]:
         input=json.dumps(given),
         capture_output=True,
         text=True,
-        timeout=300,  # some attributes of torch.tpu wait for a chip
+        timeout=120,  # some attributes of torch.tpu wait for a chip
         check=False,
     )
     assert done.returncode == 0, done.stderr
