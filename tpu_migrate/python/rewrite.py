@@ -110,14 +110,25 @@ def rewrite_file(
         source = Source.decode(data)
         tree = Tree(source)
     except (SourceError, TreeError) as error:
-        return Rewritten(_not_parsed(path, data, error))
+        return Rewritten(_wanted(engine, _not_parsed(path, data, error)))
     if vendor := engine.overview.vendors.get(path):
-        return Rewritten(_vendor(path, data, source, vendor))
+        return Rewritten(_wanted(engine, _vendor(path, data, source, vendor)))
     file = _File(engine, path, data, tree, wanted_exports)
     try:
         return file.run()
     finally:
         file.names.release()
+
+
+def _wanted(engine: Engine, result: FileResult) -> FileResult:
+    """A result without the findings that --select, --ignore or per-file-ignores leave out."""
+    ignored = engine.settings.ignored_in(engine.prefix + result.path)
+    result.findings = [
+        finding
+        for finding in result.findings
+        if engine.settings.selects(finding.code) and not (ignored and finding.code.startswith(ignored))
+    ]
+    return result
 
 
 def _not_parsed(path: str, data: bytes, error: SourceError | TreeError) -> FileResult:

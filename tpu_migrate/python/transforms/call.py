@@ -19,6 +19,8 @@ def rename_call(site: Site) -> Rewrite:
     assert isinstance(keywords, dict) and isinstance(drop, list)
     edits = [Edit(site.tree.span(site.reference.node), site.template(str(options["to"])))]
     for argument in site.call.args:
+        if argument.star == "**":
+            raise Refused("what its ** holds can't be told; name the arguments")
         name = argument.keyword.value if argument.keyword is not None else ""
         if name in drop:
             edits.append(Edit(argument_deletion(site.tree, site.call, argument)))
