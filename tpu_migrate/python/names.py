@@ -84,8 +84,6 @@ class Reference:
     """A binding of the same name that is something else, where there is one."""
     quoted: bool = False
     """Inside a quoted annotation; ``node`` is the string."""
-    via_attribute: bool = False
-    """Reached through ``self.name`` or ``Class.name``, not through a plain name."""
 
 
 @dataclass(eq=False)
@@ -529,7 +527,6 @@ class _Resolver:
         self.known = known
         self.meanings: dict[tuple[int, str], _Meaning | None] = {}
         self.stars: list[ImportUse] = []
-        self.attribute_meanings: dict[tuple[int, str], _Meaning] = {}
 
     def run(self) -> Names:
         imports = self._read_imports()
@@ -799,7 +796,7 @@ class _Resolver:
                     continue
                 assert meaning is not None
                 qualified = self._extend(meaning, attributes[1:])
-                yield Reference(chain, qualified, scope, (binding,), via_attribute=True)
+                yield Reference(chain, qualified, scope, (binding,))
 
     def _instance_class(self, target: cst.Attribute, scope: Scope) -> Scope | None:
         if isinstance(target.value, cst.Name) and target.value.value in ("self", "cls"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -22,13 +22,6 @@ from tpu_migrate.python.names import Names, Reference, Scope
 from tpu_migrate.python.pattern import Capture, Captures
 from tpu_migrate.python.template import ATOMS, Template, parse_template, render
 from tpu_migrate.python.tree import Tree
-
-
-@dataclass(frozen=True)
-class Refusal:
-    """A transform declines; the reason becomes the finding's text."""
-
-    reason: str
 
 
 @dataclass(frozen=True)
@@ -55,7 +48,7 @@ class Rewrite:
 
 
 class Refused(Exception):
-    """Raised inside a transform's helpers to decline; ``rewrite`` turns it into a Refusal."""
+    """Raised to decline; the reason becomes the finding's text."""
 
 
 @dataclass
@@ -459,6 +452,3 @@ def _fits_inside(parent: cst.CSTNode | None, parts: tuple[Part, ...]) -> bool:
 def parts_text(parts: tuple[Part, ...], source: str) -> str:
     """Replacement parts as text, copied ranges as they are in the old text."""
     return "".join(part if isinstance(part, str) else source[part.start : part.end] for part in parts)
-
-
-Options = Mapping[str, object]

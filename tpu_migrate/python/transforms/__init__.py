@@ -38,7 +38,6 @@ TRANSFORMS: dict[str, Transform] = {
     "device-comparison": device.device_comparison,
     "device-kind": device.device_kind,
     "device-string": device.device_string,
-    "drop-argument": arguments.drop_argument,
     "drop-env": environment.drop_env,
     "drop-statement": statement.drop_statement,
     "call-now": statement.call_now,

@@ -6,7 +6,7 @@ import libcst as cst
 
 from tpu_migrate.findings import Edit, Span
 from tpu_migrate.python.edits import Delete
-from tpu_migrate.python.site import Refused, Rewrite, Site, is_atom
+from tpu_migrate.python.site import Rewrite, Site, is_atom
 from tpu_migrate.python.tree import Tree
 
 
@@ -22,21 +22,6 @@ def unwrap_argument(site: Site) -> Rewrite:
 def _is_atom(site: Site, name: str) -> bool:
     node = site.capture(name).node
     return node is None or is_atom(node)
-
-
-def drop_argument(site: Site) -> Rewrite:
-    """Delete one argument of a call and leave the rest as it is.
-
-    optimizer.step(found_inf=found)  ->  optimizer.step()
-    """
-    name = str(site.match.rule.options["argument"])
-    if site.call is None:
-        raise Refused("it is not called here")
-    node = site.capture(name).node
-    argument = next((argument for argument in site.call.args if argument.value is node), None)
-    if argument is None:
-        raise Refused(f"{name} isn't given here")
-    return Rewrite((Edit(argument_deletion(site.tree, site.call, argument)),))
 
 
 def argument_deletion(tree: Tree, call: cst.Call, argument: cst.Arg) -> Span:

@@ -43,7 +43,8 @@ def launch(site: Site) -> Rewrite:
     if count is not None and is_literal(count, 1):
         text = "$fn(0, $inline)" if arguments else "$fn(0)"
         return Rewrite(
-            site.statements(text, statement, inline=arguments).edits, "One process needs no process group."
+            site.statements(text, statement, inline=arguments).edits,
+            message="One process needs no process group and no launcher.",
         )
     if site.context.settings.launcher == "spawn":
         return _from_the_program(site, statement, count)

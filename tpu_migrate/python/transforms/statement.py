@@ -83,11 +83,14 @@ def synchronize_or_drop(site: Site) -> Rewrite:
     """
     if not site.is_whole_statement:
         raise Refused(f"the value of `{shorten(site.text(site.node))}` is used; remove it by hand")
-    if site.match.rule.options.get("wait") or reads_clock_beside(site):
-        note = (
-            "" if site.match.rule.options.get("wait") else "A clock is read beside it, so the wait is kept."
+    if site.match.rule.options.get("wait"):
+        return synchronize(site)
+    if reads_clock_beside(site) and not _waits_next(site):
+        return Rewrite(
+            synchronize(site).edits,
+            message="A clock is read beside this line, so it waits for the device now; the old call only "
+            "queued the work. Delete it if the time to queue was what you measured.",
         )
-        return Rewrite(site.replace(site.template(SYNCHRONIZE)).edits, note)
     return site.delete_statement()
 
 
