@@ -245,6 +245,7 @@ class _File:
         self._settle_constants(places)
         self._settle_definitions(places)
         self._settle_dropped(places)
+        self._settle_ambiguous(places)
         removed, kept = self._imports(places)
         guard = guards.plan(self.context, removed)
         kept += [use for use in removed if id(use.alias) in guard.kept]
@@ -252,6 +253,7 @@ class _File:
         kept_names = frozenset(use.local_name for use in kept)
         if kept_names & self.context.imports.leaving:
             return None, kept_names
+        self._settle_dropped(places, guard.edits)
         edits: list[Edit | Delete] = []
         needs: list[tuple[Need, int, cst.CSTNode | None]] = []
         helpers: dict[str, Helper] = {}
@@ -416,18 +418,21 @@ class _File:
                 continue
             place.rewrite, place.refusal, place.outcome = Rewrite((Delete(statement),)), "", Outcome.REWRITTEN
 
-    def _settle_dropped(self, places: list[_Place]) -> None:
-        """A use inside text that another rewrite drops is gone with it."""
-        spans: list[tuple[_Place, Span, tuple[Span, ...]]] = []
-        for place in places:
-            if place.rewrite is None or place.outcome is not Outcome.REWRITTEN:
-                continue
-            for edit in place.rewrite.edits:
-                if isinstance(edit, Edit):
-                    copied = tuple(part for part in edit.parts if isinstance(part, Span))
-                    spans.append((place, edit.span, copied))
-                else:
-                    spans.append((place, self.tree.span(edit.statement), ()))
+    def _settle_dropped(self, places: list[_Place], others: Sequence[Edit | Delete] = ()) -> None:
+        """A use inside text that another rewrite drops, or one of these other edits, is gone with it."""
+        spans: list[tuple[_Place | None, Span, tuple[Span, ...]]] = []
+        rewrites = [
+            (place, edit)
+            for place in places
+            if place.rewrite is not None and place.outcome is Outcome.REWRITTEN
+            for edit in place.rewrite.edits
+        ]
+        for owner, edit in [*rewrites, *((None, edit) for edit in others)]:
+            if isinstance(edit, Edit):
+                copied = tuple(part for part in edit.parts if isinstance(part, Span))
+                spans.append((owner, edit.span, copied))
+            else:
+                spans.append((owner, self.tree.span(edit.statement), ()))
         for place in places:
             if place.silent:
                 continue
@@ -437,6 +442,18 @@ class _File:
                     place.rewrite, place.refusal, place.outcome = Rewrite(()), "", Outcome.REWRITTEN
                     place.site.needs, place.site.helpers = [], {}
                     break
+
+    def _settle_ambiguous(self, places: list[_Place]) -> None:
+        """A use through a name that was rewritten where it got its value needs no rewrite of its own."""
+        defined = {
+            id(definition[0])
+            for place in places
+            if place.outcome is Outcome.REWRITTEN and (definition := self._definition(place)) is not None
+        }
+        for place in places:
+            bindings = place.reference.bindings
+            if place.reference.ambiguous is not None and place.outcome is Outcome.OPEN and bindings:
+                place.silent = place.silent or all(id(binding.node) in defined for binding in bindings)
 
     def _definition(self, place: _Place) -> tuple[cst.CSTNode, cst.Assign] | None:
         parent = self.tree.parent(place.reference.node)
