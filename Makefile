@@ -1,9 +1,10 @@
-# Every target builds what it needs in .venv (and .venv-tpu) in this checkout, once; see `make help`.
+# Every target builds what it needs in .venv (and .venv-tpu, .venv-hf) in this checkout, once; see `make help`.
 
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 READY_TPU := .venv-tpu/.ready
+READY_HF := .venv-hf/.ready
 PIP_INSTALL := python -m pip install --quiet --disable-pip-version-check -c requirements/constraints.txt
 
 TESTARGS ?=
@@ -37,6 +38,12 @@ $(READY_TPU): requirements/constraints.txt
 	.venv-tpu/bin/$(PIP_INSTALL) torch torch_tpu libtpu
 	@touch $@
 
+# The newest Hugging Face libraries, for tests/rules/test_hf_names.py, which reads their sources and runs none.
+$(READY_HF): requirements/constraints.txt
+	$(PYTHON) -m venv .venv-hf
+	.venv-hf/bin/$(PIP_INSTALL) --no-deps transformers accelerate diffusers peft trl huggingface_hub
+	@touch $@
+
 demo: $(READY)
 	@test -d "$(DEMO)" || { echo "make demo: there is no folder $(DEMO); name one: make demo DEMO=DIR" >&2; exit 2; }
 	@PATH="$(CURDIR)/$(BIN):$$PATH" && scratch=$$(mktemp -d) && trap 'rm -rf "$$scratch"' EXIT && \
@@ -49,7 +56,7 @@ demo: $(READY)
 	run tpu-migrate undo && \
 	diff -r "$(abspath $(DEMO))" . --exclude .tpu-migrate && echo "The files are as they were."
 
-test: $(READY) $(READY_TPU)
+test: $(READY) $(READY_TPU) $(READY_HF)
 	$(BIN)/python -m pytest -n 2 --dist loadfile $(TESTARGS)
 
 lint: $(READY)
@@ -69,5 +76,5 @@ docs: $(READY)
 	$(BIN)/python docs/generate.py
 
 clean:
-	rm -rf .venv .venv-tpu build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-tpu .venv-hf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from tpu_migrate.config import Settings
 from tpu_migrate.findings import FileResult, Finding, Outcome, RunResult, Safety
+from tpu_migrate.formats import endings, format_of
 from tpu_migrate.programs import Overview, survey
 from tpu_migrate.python.index import read_facts
 from tpu_migrate.python.match import Matcher
@@ -62,17 +63,18 @@ def run(
     """
     started = time.perf_counter()
     matcher = _matcher(settings)
-    tree = walk(paths, settings.exclude, exclude_base=settings.root)
+    tree = walk(paths, settings.exclude, endings(), exclude_base=settings.root)
     contents, unreadable = _read(tree.files, matcher.book)
     with _room_for_trees():
-        facts = [read_facts(path, data, matcher.book) for path, data in contents.items()]
+        programs = {path: data for path, data in contents.items() if _is_python(path)}
+        facts = [read_facts(path, data, matcher.book) for path, data in programs.items()]
         overview = survey(facts, (file.relative for file in tree.files))
     prefix = _prefix(settings.root, tree.root)
     engine = Engine(matcher, settings, overview, rules_directory() / "helpers", apply, prefix)
     relevant = [
         path
         for path, data in contents.items()
-        if path in overview.uses_exports or matcher.book.speaks.search(data)
+        if not _is_python(path) or path in overview.uses_exports or matcher.book.speaks.search(data)
     ]
     with _room_for_trees():
         results = _rewrite_all(engine, contents, relevant, jobs, progress)
@@ -87,6 +89,11 @@ def run(
         tree.root,
         (*tree.skipped, *unreadable),
     )
+
+
+def _is_python(path: str) -> bool:
+    kind = format_of(path)
+    return kind is not None and kind.is_python
 
 
 def _matcher(settings: Settings) -> Matcher:
@@ -109,16 +116,19 @@ def _read(files: Iterable[SourceFile], book: RuleBook) -> tuple[dict[str, bytes]
     contents: dict[str, bytes] = {}
     others: dict[str, bytes] = {}
     for file in files:
+        kind = format_of(file.relative)
+        if kind is None:
+            continue
         try:
             with open(file.location, "rb") as stream:
                 data = stream.read()
         except OSError as error:
             unreadable.append((file.relative, f"can't be read: {error.strerror or error}"))
             continue
-        if book.mentions(data):
-            if not is_generated(data[:2048]):
+        if kind.mentions(book, data):
+            if not kind.is_python or not is_generated(data[:2048]):
                 contents[file.relative] = data
-        else:
+        elif kind.is_python:
             others[file.relative] = data
     # follow imports backwards, so that entry points and users of re-exports are seen too
     fresh = set(contents)
@@ -225,13 +235,11 @@ def _work(job: _Job) -> Rewritten:
 
 def _rewrite_one(engine: Engine, job: _Job) -> Rewritten:
     """Rewrite one file; a bug that one file brings to light costs no other file its result."""
-    from tpu_migrate.formats import rewriter_for
-
-    rewriter = rewriter_for(job.path)
-    if rewriter is None:
+    kind = format_of(job.path)
+    if kind is None:
         return Rewritten(FileResult(job.path, job.data, job.data))
     try:
-        return rewriter(engine, job.path, job.data, job.wanted)
+        return kind.rewrite(engine, job.path, job.data, job.wanted)
     except Exception as error:
         last = traceback.extract_tb(error.__traceback__)[-1]
         finding = Finding(

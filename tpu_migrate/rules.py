@@ -50,10 +50,13 @@ _KEYS: dict[str, type] = {
     "source": str,
     "example": list,
 }
-_PSEUDO_ROOTS = frozenset(("string", "env", "call", "member"))
+_PSEUDO_ROOTS = frozenset("string env call member argument value package command image setting".split())
 """First parts of the names that strings and calls get instead of a qualified name."""
 
-_EXAMPLE_KEYS = {"before", "after", "keep", "because", "program", "settings"}
+_EXAMPLE_KEYS = {"before", "after", "keep", "because", "program", "settings", "file"}
+
+_TPU = (b"_tpu", b"tpu_", b"'tpu'", b'"tpu"', b".tpu", b" tpu")
+"""What the names and strings of libraries hold that say nothing of xla: is_tpu_available, optimum.tpu, ..."""
 
 
 class RuleError(Exception):
@@ -72,6 +75,8 @@ class Example:
     program: str = ""
     """The kind of program the code belongs to; empty: told from the code, as for any file."""
     settings: Mapping[str, Any] = field(default_factory=dict)
+    file: str = ""
+    """Name of the file the example stands in, where that is no Python file."""
 
 
 @dataclass(frozen=True)
@@ -122,9 +127,32 @@ class RuleBook:
 
     @functools.cached_property
     def roots(self) -> frozenset[str]:
-        """Top-level modules whose names are followed: torch_xla, and those of the user's own rules."""
-        named = {pattern.partition(".")[0] for rule in self.rules for pattern in rule.match}
-        return frozenset((named | {"torch_xla_py"}) - _PSEUDO_ROOTS)
+        """Top-level modules all of whose names are followed: torch_xla, and those of the user's own rules."""
+        named = {pattern.partition(".")[0] for rule in self.rules if rule.own for pattern in rule.match}
+        return frozenset((named | {"torch_xla", "torch_xla_py"}) - _PSEUDO_ROOTS)
+
+    def follows(self, qualified_name: str) -> bool:
+        """Whether a dotted name is of a root, or leads to what a rule matches, or to something below that.
+
+        Most of what a file imports from transformers is no rule's business, and isn't looked at further.
+        """
+        if qualified_name.partition(".")[0] in self.roots or qualified_name in self._leading:
+            return True
+        parts = qualified_name.split(".")
+        return any(".".join(parts[:count]) in self._matched for count in range(1, len(parts)))
+
+    @functools.cached_property
+    def _matched(self) -> frozenset[str]:
+        """What patterns and aliases name, without what they say of a call."""
+        patterns = (pattern.partition("(")[0] for rule in self.rules for pattern in rule.match)
+        names = {pattern.removesuffix(".*") for pattern in (*patterns, *self.aliases)}
+        return frozenset(name for name in names if name.partition(".")[0] not in _PSEUDO_ROOTS)
+
+    @functools.cached_property
+    def _leading(self) -> frozenset[str]:
+        """The matched names, and the modules they are in."""
+        parts = [name.split(".") for name in self._matched]
+        return frozenset(".".join(name[:count]) for name in parts for count in range(1, len(name) + 1))
 
     def mentions(self, data: bytes) -> bool:
         """Whether a file's bytes can be about anything a rule is about.
@@ -137,6 +165,7 @@ class RuleBook:
             b"xla" in lower
             or (b"rt_" in lower and re.search(b"xrt_|pjrt_", lower) is not None)
             or b"(tpu-migrate" in lower
+            or any(word in lower for word in _TPU)
             or any(word in lower for word in self._own_roots)
         )
 
@@ -150,6 +179,7 @@ class RuleBook:
         words = b"|".join(re.escape(root.encode()) for root in sorted(self.roots))
         return re.compile(
             words
+            + rb"|(?i:_tpu|tpu_|['\"]tpu['\"]|[. ]tpu\b)"
             + rb"|['\"][^'\"\n]*(?:xla|XLA|XRT_|PJRT_)|environ[^\n]*(?:XLA|XRT_|PJRT_)|TODO\(tpu-migrate"
         )
 

@@ -13,6 +13,12 @@ FAMILIES = {
     "TX8": "kernels and experimental",
     "TX9": "internals",
     "EN": "environment variables",
+    "PK": "requirements and packaging",
+    "LA": "launching: shell, Docker, YAML, documents",
+    "NB": "notebooks",
+    "OT": "Optimum TPU",
+    "HF": "transformers, accelerate, diffusers, peft",
+    "PL": "Lightning, Ignite, Composer, fastai",
     "VN": "other vendors' torch_xla",
     "PY": "files that can't be read",
 }

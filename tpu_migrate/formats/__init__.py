@@ -1,17 +1,45 @@
-"""File kinds: how each is read, rewritten and written back. Chosen by file name."""
+"""File kinds: how each is told, prefiltered, rewritten and written back."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from tpu_migrate.formats.base import Format
+from tpu_migrate.formats.conda import CONDA
+from tpu_migrate.formats.dockerfile import DOCKERFILE
+from tpu_migrate.formats.locks import LOCKS
+from tpu_migrate.formats.markdown import MARKDOWN
+from tpu_migrate.formats.notebook import NOTEBOOK
+from tpu_migrate.formats.pyproject import PIPFILE, PYPROJECT
+from tpu_migrate.formats.requirements import REQUIREMENTS
+from tpu_migrate.formats.setup_cfg import SETUP_CFG
+from tpu_migrate.formats.shell import MAKEFILE, SHELL
+from tpu_migrate.formats.yaml_files import YAML
+from tpu_migrate.python.rewrite import rewrite_file
 
-from tpu_migrate.python.rewrite import Engine, Rewritten, rewrite_file
+PYTHON = Format("python", (".py", ".pyi"), rewrite_file, is_python=True)
 
-Rewriter = Callable[[Engine, str, bytes, frozenset[str]], Rewritten]
+FORMATS: tuple[Format, ...] = (
+    PYTHON,
+    NOTEBOOK,
+    LOCKS,
+    PYPROJECT,
+    PIPFILE,
+    SETUP_CFG,
+    CONDA,
+    REQUIREMENTS,
+    SHELL,
+    MAKEFILE,
+    DOCKERFILE,
+    YAML,
+    MARKDOWN,
+)
+"""Another file kind is one entry here; the first that accepts a path has it."""
 
-BY_SUFFIX: dict[str, Rewriter] = {".py": rewrite_file, ".pyi": rewrite_file}
-"""Another file kind is one entry here, and its suffix in ``workspace.walk``."""
+
+def endings() -> tuple[str, ...]:
+    """Endings of all file names that some format takes."""
+    return tuple(ending for entry in FORMATS for ending in entry.endings)
 
 
-def rewriter_for(path: str) -> Rewriter | None:
-    """The rewriter for a file, or None for kinds the tool leaves alone."""
-    return BY_SUFFIX.get("." + path.rpartition(".")[2])
+def format_of(path: str) -> Format | None:
+    """The format a file is read with, or None for kinds the tool leaves alone."""
+    return next((entry for entry in FORMATS if path.endswith(entry.endings) and entry.accepts(path)), None)

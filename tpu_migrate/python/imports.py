@@ -25,6 +25,12 @@ EXPLICIT = (
     "torch.nn.parallel",
     "torch.utils._pytree",
     "torch.utils.data.distributed",
+    "diffusers.utils",
+    "huggingface_hub",
+    "transformers",
+    "transformers.testing_utils",
+    "transformers.training_args",
+    "transformers.utils",
 )
 """Modules whose names are imported one by one: ``from module import name``."""
 

@@ -85,7 +85,7 @@ def vendor_of(data: bytes) -> str:
 
 def read_facts(path: str, data: bytes, book: RuleBook) -> FileFacts:
     """Read a file's facts; a file that can't be parsed has none."""
-    aliases, roots = book.aliases, book.roots
+    aliases, follows = book.aliases, book.follows
     mentions = book.mentions(data)
     vendor = vendor_of(data) if mentions else ""
     try:
@@ -104,7 +104,7 @@ def read_facts(path: str, data: bytes, book: RuleBook) -> FileFacts:
             for alias in statement.names:
                 imports.append(ModuleImport(0, alias.name, (), top=top))
                 qualified = alias.name if alias.asname else alias.name.partition(".")[0]
-                if qualified.partition(".")[0] in roots:
+                if follows(alias.name):
                     bound[alias.asname or qualified] = canonical(qualified, aliases)
                     if top:
                         exports[alias.asname or qualified] = canonical(qualified, aliases)
@@ -112,8 +112,10 @@ def read_facts(path: str, data: bytes, book: RuleBook) -> FileFacts:
             names = tuple((alias.name, alias.asname or alias.name) for alias in statement.names)
             module_name = statement.module or ""
             imports.append(ModuleImport(statement.level, module_name, names, names[0][0] == "*", top))
-            if not statement.level and module_name.partition(".")[0] in roots:
+            if not statement.level and follows(module_name):
                 for imported, local in names:
+                    if imported != "*" and not follows(f"{module_name}.{imported}"):
+                        continue
                     bound[local] = canonical(f"{module_name}.{imported}", aliases)
                     if top and imported != "*":
                         exports[local] = bound[local]

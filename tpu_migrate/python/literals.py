@@ -29,20 +29,27 @@ _TYPE_CALLS = re.compile(
     r"(?:^|\.)(?:autocast|\w*autocast_(?:enabled|dtype|available)|init_device_mesh|DeviceMesh|custom_fwd|custom_bwd|"
     r"fork_rng|GradScaler)$"
 )
+_TRAINER_BACKENDS = ("torch_compile_backend", "dynamo_backend")
+"""Keywords that take only such names of compilers as accelerate lists."""
 _KEYWORD = re.compile(r"\b(?:XLA|XRT|PJRT|PT_XLA|TPU|LIBTPU|USE|COLAB)_\w+\s*=[^=]")
 _MODULE_NAME = re.compile(r"torch_xla(?:\.\w+)*")
 
 
-def literal_references(names: Names, environment: Collection[str]) -> Iterable[Reference]:
+def literal_references(
+    names: Names, environment: Collection[str], known: Collection[str] = ()
+) -> Iterable[Reference]:
     """References for the strings of a file.
 
     Args:
         names: the file, resolved.
         environment: names of environment variables that rules are about.
+        known: all names that rules are about; ``value.adamw_torch_xla`` is that string, wherever it stands.
     """
     for node in names.strings:
         meaning = (
-            _meaning(names, node, environment) if isinstance(node, cst.SimpleString) else _formatted(node)
+            _meaning(names, node, environment, known)
+            if isinstance(node, cst.SimpleString)
+            else _formatted(node)
         )
         if meaning is not None and not _is_docstring(names, node):
             yield Reference(node, meaning, names.scope_of(node), ())
@@ -58,6 +65,23 @@ def keyword_references(names: Names, environment: Collection[str]) -> Iterable[R
                 if argument.keyword is not None and argument.keyword.value in environment:
                     yield Reference(
                         argument.keyword, f"env.{argument.keyword.value}", names.scope_of(node), ()
+                    )
+
+
+def argument_references(names: Names, known: Collection[str]) -> Iterable[Reference]:
+    """Keywords whose name alone says what they are: ``tpu_num_cores=8``, whichever call they are in."""
+    wanted = {name.partition(".")[2] for name in known if name.startswith("argument.")}
+    text = names.tree.source.text
+    wanted = {name for name in wanted if name in text}
+    if not wanted:
+        return
+    for node in walk(names.tree.module):
+        if isinstance(node, cst.Call):
+            for argument in node.args:
+                if argument.keyword is not None and argument.keyword.value in wanted:
+                    names.tree.parents[id(argument.keyword)] = argument  # resolving names passes keywords by
+                    yield Reference(
+                        argument.keyword, f"argument.{argument.keyword.value}", names.scope_of(node), ()
                     )
 
 
@@ -101,7 +125,9 @@ def _formatted(node: cst.FormattedString) -> str | None:
     return None
 
 
-def _meaning(names: Names, node: cst.SimpleString, environment: Collection[str]) -> str | None:
+def _meaning(
+    names: Names, node: cst.SimpleString, environment: Collection[str], known: Collection[str]
+) -> str | None:
     try:
         value = node.evaluated_value
     except Exception:  # a malformed escape is the file's own affair
@@ -110,6 +136,8 @@ def _meaning(names: Names, node: cst.SimpleString, environment: Collection[str])
         return None
     if _ENVIRONMENT.fullmatch(value) and value in environment:
         return f"env.{value}"
+    if f"value.{value}" in known:
+        return f"value.{value}"
     if re.fullmatch(r"xla:\d+", value):
         return "string.indexed_device"
     if value == "xla":
@@ -117,6 +145,10 @@ def _meaning(names: Names, node: cst.SimpleString, environment: Collection[str])
     if value == "xla://":
         return "string.init_method"
     if value == "openxla" or value in ("openxla_eval", "aot_torchxla_trace_once", "torchxla_trace_once"):
+        argument = names.tree.parent(node)
+        keyword = argument.keyword if isinstance(argument, cst.Arg) else None
+        if keyword is not None and keyword.value in _TRAINER_BACKENDS:
+            return "string.trainer_backend"
         return "string.compile_backend"
     if _MODULE_NAME.fullmatch(value):
         argument = names.tree.parent(node)

@@ -78,7 +78,7 @@ class Matcher:
                 if captures is not None:
                     return Match(rule, pattern, captures, qualified_name)
         name = qualified_name
-        calls = [entry for entry in self._calls.get(qualified_name, ()) if self._fits(entry[0], kind)]
+        calls = [entry for entry in self._calls.get(qualified_name, ()) if self._asks(entry[0], kind)]
         if calls and not any(self._fits(rule, kind) for rule, _ in self._names.get(qualified_name, ())):
             reason = (
                 "passed on, not called here" if call is None else "its arguments are of a form no rule knows"
@@ -90,7 +90,7 @@ class Matcher:
                 if self._fits(rule, kind) and not exact:
                     return Match(rule, pattern, None, name)
             if name != qualified_name and any(
-                self._fits(rule, kind) for rule, _ in self._calls.get(name, ())
+                self._asks(rule, kind) for rule, _ in self._calls.get(name, ())
             ):
                 return self._passed_on(name, kind, "an attribute of it is used")
             for rule, pattern in self._prefixes.get(name, ()):
@@ -101,9 +101,16 @@ class Matcher:
 
     def _passed_on(self, name: str, kind: str, reason: str) -> Match:
         """The rule to name where a function is used in a way that no pattern is about."""
-        calls = [entry for entry in self._calls[name] if self._fits(entry[0], kind)]
+        calls = [entry for entry in self._calls[name] if self._asks(entry[0], kind)]
         rule, _ = next((entry for entry in calls if _generality(entry[1]) == (0, False)), calls[-1])
         return Match(rule, Pattern(name, name), None, name, reason)
+
+    def _asks(self, rule: Rule, kind: str) -> bool:
+        """Whether a rule about calls has a say in other uses of the name too.
+
+        With ``only_calls`` it hasn't: most uses of ``transformers.TrainingArguments`` are no rule's business.
+        """
+        return self._fits(rule, kind) and not rule.options.get("only_calls")
 
     @staticmethod
     def _fits(rule: Rule, kind: str) -> bool:

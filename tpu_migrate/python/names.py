@@ -20,6 +20,11 @@ ROOTS = frozenset(("torch_xla", "torch_xla_py"))
 """Top-level modules whose names are followed, unless a rule book names more."""
 
 
+def is_departing(qualified_name: str) -> bool:
+    """Whether a name belongs to a package that a migrated program doesn't use any more."""
+    return qualified_name.partition(".")[0] in ROOTS or f"{qualified_name}.".startswith("optimum.tpu.")
+
+
 @dataclass(eq=False)
 class Scope:
     """A module, class, function, lambda or comprehension, and what is bound in it."""
@@ -159,7 +164,7 @@ def resolve(
     aliases: Mapping[str, str],
     known: Iterable[str] = (),
     repository: Repository | None = None,
-    roots: frozenset[str] = ROOTS,
+    follows: Callable[[str], bool] | None = None,
 ) -> Names:
     """Find all uses of torch_xla names in a tree.
 
@@ -169,11 +174,12 @@ def resolve(
         aliases: dotted prefix -> canonical prefix, applied to every qualified name.
         known: qualified names that star imports may bring in.
         repository: other modules, for re-exports.
-        roots: top-level modules whose names are followed.
+        follows: whether a dotted name is worth following; by itself, those of torch_xla are.
     """
     collector = _Collector(tree)
     collector.run()
-    return _Resolver(tree, path, collector, aliases, known, repository or Repository(), roots).run()
+    repository = repository or Repository()
+    return _Resolver(tree, path, collector, aliases, known, repository, follows or is_departing).run()
 
 
 def canonical(qualified_name: str, aliases: Mapping[str, str]) -> str:
@@ -492,7 +498,8 @@ class _Collector:
         assert isinstance(node, cst.SimpleString)
         if len(node.quote) == 1:
             self.quotes[node.quote] += 1
-        if "xla" in node.value.lower() or "XRT" in node.value or "PJRT" in node.value or "TPU" in node.value:
+        value = node.value
+        if "xla" in value.lower() or any(word in value for word in ("XRT", "PJRT", "TPU", "tpu_")):
             self.strings.append(node)
 
     def _fstring(self, node: cst.CSTNode, scope: Scope) -> None:
@@ -520,9 +527,9 @@ class _Resolver:
         aliases: Mapping[str, str],
         known: Iterable[str],
         repository: Repository,
-        roots: frozenset[str],
+        follows: Callable[[str], bool],
     ) -> None:
-        self.tree, self.path, self.collected, self.roots = tree, path, collected, roots
+        self.tree, self.path, self.collected, self._is_ours = tree, path, collected, follows
         self.aliases, self.repository = aliases, repository
         self.known = known
         self.meanings: dict[tuple[int, str], _Meaning | None] = {}
@@ -544,9 +551,6 @@ class _Resolver:
         if imports or self.stars or self._imports_from_repository():
             names.references = self._references()
         return names
-
-    def _is_ours(self, qualified_name: str) -> bool:
-        return qualified_name.partition(".")[0] in self.roots
 
     def _find_module(self, path: str, level: int, dotted: str) -> str | None:
         """The repository's module an import means; torch_xla stays torch_xla in its own repository too."""
@@ -613,8 +617,8 @@ class _Resolver:
         for alias in statement.names:
             imported = alias.evaluated_name
             local = alias.evaluated_alias or imported
-            if not level and self._is_ours(module):
-                qualified = f"{module}.{imported}"
+            qualified = f"{module}.{imported}"
+            if not level and self._is_ours(qualified):
                 binding = self._name_binding(scope, local, alias, qualified)
                 yield ImportUse(statement, alias, local, canonical(qualified, self.aliases), scope, binding)
             elif imported in exports:

@@ -29,6 +29,7 @@ from tpu_migrate.python.helpers import Helper, fit
 from tpu_migrate.python.imports import Imports, NameTaken, Need, helper_place, import_edits
 from tpu_migrate.python.index import SPAWN
 from tpu_migrate.python.literals import (
+    argument_references,
     found_inf_references,
     keyword_references,
     literal_references,
@@ -37,12 +38,12 @@ from tpu_migrate.python.literals import (
 from tpu_migrate.python.match import Match, Matcher
 from tpu_migrate.python.names import (
     REPOSITORY,
-    ROOTS,
     ImportUse,
     Names,
     Reference,
     Repository,
     dotted_name,
+    is_departing,
     resolve,
 )
 from tpu_migrate.python.processes import grouped_functions
@@ -178,7 +179,7 @@ class _File:
             book.aliases,
             engine.matcher.known_names,
             Repository(engine.overview.find_module, engine.overview.exports),
-            book.roots,
+            book.follows,
         )
         grouped = grouped_functions(self.names, SPAWN)
         if engine.overview.imported_by.get(path):
@@ -199,8 +200,9 @@ class _File:
     def run(self) -> Rewritten:
         references = [
             *self.names.references,
-            *literal_references(self.names, self.engine.environment),
+            *literal_references(self.names, self.engine.environment, self.engine.matcher.known_names),
             *keyword_references(self.names, self.engine.environment),
+            *argument_references(self.names, self.engine.matcher.known_names),
             *found_inf_references(self.names),
             *wrapper_method_references(self.names),
         ]
@@ -260,7 +262,6 @@ class _File:
         for place in places:
             if place.rewrite is not None and place.outcome is Outcome.REWRITTEN:
                 edits.extend(place.rewrite.edits)
-                needs.extend((need, offset, self._home(place)) for need, offset in place.site.needs)
                 helpers.update(place.site.helpers)
         edits.extend(guard.edits)
         needs.extend((need, offset, None) for need, offset in guard.needs)
@@ -277,8 +278,14 @@ class _File:
         open_places = [
             self.tree.span(place.site.node) for place in places if place.outcome is not Outcome.REWRITTEN
         ]
-        plain += import_edits(self.tree, needs, gone) + helper_edits
-        plain += delete_statements(self.tree, deletions, open_places)
+        removals = delete_statements(self.tree, deletions, open_places)
+        gone_with = [removal.span for removal in removals if not any(removal.parts)]
+        for place in places:  # an `if` that is left empty goes, and its condition needs no import
+            if place.outcome is Outcome.REWRITTEN:
+                where = self.tree.span(place.reference.node)
+                if not any(where in span for span in gone_with):
+                    needs.extend((need, offset, self._home(place)) for need, offset in place.site.needs)
+        plain += import_edits(self.tree, needs, gone) + helper_edits + removals
         try:
             rendered = render(self.source.text, close_gaps(self.source.text, merge_deletions(plain)))
         except EditConflict as conflict:
@@ -514,8 +521,9 @@ class _File:
             first, last = self._lines_of(use.statement)
             stays = (
                 id(use.alias) in holders
-                or (id(use.alias) not in used and use.qualified_name.partition(".")[0] not in ROOTS)
+                or (id(use.alias) not in used and not is_departing(use.qualified_name))
                 or (use.local_name in exported and use.scope.is_module)
+                or (use.local_name in self.context.imports.spelt and not is_departing(use.qualified_name))
                 or (use.local_name == "*" and bool(open_roots))
                 or self.suppressions.covers(IMPORT_KEPT, first, last)
             )
@@ -806,7 +814,7 @@ class _File:
                 )
             )
         for use in kept if self.settings.selects(IMPORT_KEPT) and not self._is_ignored(IMPORT_KEPT) else ():
-            if use.qualified_name.partition(".")[0] not in ROOTS and use.local_name != "*":
+            if not is_departing(use.qualified_name) and use.local_name != "*":
                 continue  # a user's own module may stay
             findings.append(self._kept_import(use, places, guarded, rendered, new_source))
         findings.sort(key=lambda finding: (finding.line, finding.column, finding.code))

@@ -39,6 +39,7 @@ TRANSFORMS: dict[str, Transform] = {
     "device-kind": device.device_kind,
     "device-string": device.device_string,
     "drop-env": environment.drop_env,
+    "drop-keyword": arguments.drop_keyword,
     "drop-statement": statement.drop_statement,
     "call-now": statement.call_now,
     "find-spec": device.find_spec,
