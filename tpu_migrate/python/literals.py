@@ -32,7 +32,7 @@ _TYPE_CALLS = re.compile(
 _TRAINER_BACKENDS = ("torch_compile_backend", "dynamo_backend")
 """Keywords that take only such names of compilers as accelerate lists."""
 _KEYWORD = re.compile(r"\b(?:XLA|XRT|PJRT|PT_XLA|TPU|LIBTPU|USE|COLAB)_\w+\s*=[^=]")
-_MODULE_NAME = re.compile(r"torch_xla(?:\.\w+)*")
+_MODULE_NAME = re.compile(r"(?:torch_xla|optimum\.tpu)(?:\.\w+)*")
 
 
 def literal_references(

@@ -499,7 +499,7 @@ class _Collector:
         if len(node.quote) == 1:
             self.quotes[node.quote] += 1
         value = node.value
-        if "xla" in value.lower() or any(word in value for word in ("XRT", "PJRT", "TPU", "tpu_")):
+        if "xla" in value.lower() or any(word in value for word in ("XRT", "PJRT", "TPU", "tpu_", ".tpu")):
             self.strings.append(node)
 
     def _fstring(self, node: cst.CSTNode, scope: Scope) -> None:
