@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -152,8 +153,19 @@ def test_the_checking_hook_passes_on_migrated_code(tmp_path: Path, published: Pr
     assert code == 0, output
 
 
+def test_a_notebook_is_rewritten_too(tmp_path: Path, published: Project) -> None:
+    scratch = project(tmp_path, published, "tpu-migrate")
+    cell = {"cell_type": "code", "execution_count": None, "id": "a", "metadata": {}, "outputs": []}
+    notebook = {"metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    path = scratch.write("train.ipynb", json.dumps({"cells": [{**cell, "source": OLD}], **notebook}))
+    code, output = scratch.run_hooks()
+    assert code == 1, output
+    source = json.loads(path.read_text())["cells"][0]["source"]
+    assert "".join(source) == NEW
+
+
 @pytest.mark.parametrize("hook", ["tpu-migrate", "tpu-migrate-check"])
-def test_files_that_are_not_python_are_not_handed_over(tmp_path: Path, published: Project, hook: str) -> None:
+def test_files_of_other_kinds_are_not_handed_over(tmp_path: Path, published: Project, hook: str) -> None:
     scratch = project(tmp_path, published, hook)
     scratch.write("notes.md", "import torch_xla\n")
     code, output = scratch.run_hooks()
