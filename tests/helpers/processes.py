@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -25,6 +26,8 @@ LAUNCHER = (
     "MASTER_ADDR",
     "MASTER_PORT",
 )
+
+GLOO_EXIT_RACE = "terminate called without an active exception"
 
 
 @cache
@@ -49,6 +52,18 @@ def free_port() -> int:
         probe.bind(("localhost", 0))
         port: int = probe.getsockname()[1]
     return port
+
+
+def ended_well(returncode: int, err: str) -> bool:
+    """Whether a rank came to its end.
+
+    Seldom, on a busy machine, gloo aborts a rank whose program is over: the interpreter goes while a thread of
+    gloo still runs, and C++ terminates for that, without an exception. What the rank printed is complete then,
+    and callers read it to the last line. An error of the program leaves a traceback, or another message.
+    """
+    if returncode == -signal.SIGABRT:
+        return "Traceback" not in err and err.rstrip().endswith(GLOO_EXIT_RACE)
+    return returncode == 0
 
 
 def run_ranks(
@@ -100,7 +115,7 @@ def run_ranks(
     try:
         for rank, process in enumerate(started):
             out, err = process.communicate(timeout=timeout)
-            assert process.returncode == 0, (
+            assert ended_well(process.returncode, err), (
                 f"rank {rank} of {ranks} ended with {process.returncode}:\n{out}\n{err}"
             )
             outputs.append(out)
