@@ -27,7 +27,7 @@ LAUNCHER = (
     "MASTER_PORT",
 )
 
-GLOO_EXIT_RACE = "terminate called without an active exception"
+UNEXPLAINED_ABORT = "terminate called without an active exception"
 
 
 @cache
@@ -54,15 +54,15 @@ def free_port() -> int:
     return port
 
 
-def ended_well(returncode: int, err: str) -> bool:
+def ended_well(returncode: int, out: str, err: str) -> bool:
     """Whether a rank came to its end.
 
-    Seldom, on a busy machine, gloo aborts a rank whose program is over: the interpreter goes while a thread of
-    gloo still runs, and C++ terminates for that, without an exception. What the rank printed is complete then,
-    and callers read it to the last line. An error of the program leaves a traceback, or another message.
+    A rank of a gloo group was once seen to abort after it had printed all it reports: SIGABRT, with the message
+    below and no traceback. Why is not known; it happened once, under load. Only that end is let pass, and only
+    of a rank that printed something: callers read what a rank reports from its last line.
     """
     if returncode == -signal.SIGABRT:
-        return "Traceback" not in err and err.rstrip().endswith(GLOO_EXIT_RACE)
+        return bool(out.strip()) and "Traceback" not in err and err.rstrip().endswith(UNEXPLAINED_ABORT)
     return returncode == 0
 
 
@@ -115,7 +115,7 @@ def run_ranks(
     try:
         for rank, process in enumerate(started):
             out, err = process.communicate(timeout=timeout)
-            assert ended_well(process.returncode, err), (
+            assert ended_well(process.returncode, out, err), (
                 f"rank {rank} of {ranks} ended with {process.returncode}:\n{out}\n{err}"
             )
             outputs.append(out)
